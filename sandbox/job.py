@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol, TypeAlias, Union
@@ -13,6 +14,40 @@ Json: TypeAlias = Union[bool, int, float, str, Sequence["Json"], Mapping[str, "J
 
 HostCalls: TypeAlias = Callable[[str, Mapping[str, Json]], Awaitable[Json]]
 """Answers one host call `(name, arguments)` of a running execution, or raises `HostCallError`."""
+
+
+class Waits:
+    """The times in which host calls of one run only wait. Then they do not count as being answered.
+
+    A worker has a few calls answered at the same time, since each may hold memory and threads of the host. A call that
+    waits for an upstream server or a user holds neither, so a hundred calls of slow tools take as long as the slowest.
+    While a user is asked, the clock of the run and that of the run around it stand still too.
+    """
+
+    def __init__(self, around: Waits | None = None) -> None:
+        """Make those of a run, which another run `around` it waits for, if one does."""
+        self._around = around
+        self.aside: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Makes the time in which a call does not count; its worker sets this and the next."""
+        self.paused: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Makes the time in which the clock stands still."""
+        self.asking: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Makes the time in which a call does nothing but ask; the journal sets this."""
+
+    def for_server(self) -> AbstractContextManager[None]:
+        """Do not count the current call while it waits for a server."""
+        return self.aside()
+
+    @contextmanager
+    def for_user(self) -> Iterator[None]:
+        """Do not count the current call while it waits for a user, nor the time."""
+        with (
+            nullcontext() if self._around is None else self._around.for_user(),
+            self.paused(),
+            self.aside(),
+            self.asking(),
+        ):
+            yield
 
 
 TYPE_CHARS_MAX = 200
@@ -157,7 +192,7 @@ class Job:
     program has in their place wherever its source has them in a constant; tracebacks show the source as it is. One that
     `tells_reads` asks the host (`learn_path`) before it opens a file of the workspace by itself, and has it hide the
     texts of its figures (`hide_labels`). `takes_home` is given what full Python changed in the workspace; without it
-    that is dropped.
+    that is dropped. `waits` are those of its calls.
 
     In `restricted`, a job with the `start` and the `trace` (all pieces, joined) of an earlier run, with its code and
     variables, does what that run did, as long as its calls are answered as they were. Where the trace ends it goes on
@@ -182,6 +217,7 @@ class Job:
     trace: bytes = b""
     threads: int = 1
     takes_home: TakesHome | None = None
+    waits: Waits = field(default_factory=Waits, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

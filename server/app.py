@@ -21,21 +21,18 @@ from .audit.audit_log import AuditLog, audit_store
 from .audit.trail import UNAUDITED, AuditTrail
 from .database import HomeDatabase, database_of
 from .home import Home
-from .host_functions import (
-    file_calls,
-    privacy_calls,
-    registry_calls,
-    resource_calls,
-    run_calls,
-    skill_calls,
-    workspace_calls,
-)
-from .host_functions.broker import Handler
+from .host_functions import file_calls
+from .host_functions.broker import Handler, handlers_of
+from .host_functions.discovery_calls import DiscoveryCalls
+from .host_functions.privacy_calls import PrivacyCalls
+from .host_functions.registry_calls import RegistryCalls
+from .host_functions.run_calls import RunCalls
+from .host_functions.skill_calls import SkillCalls
+from .host_functions.workspace_calls import WorkspaceCalls
 from .host_work import ended_within, settled
 from .journal.journal import Journal
 from .notices.notices import Changed, Notices
-from .notices.readiness import Readiness
-from .notices.setup import Setup
+from .notices.readiness import Readiness, Setup
 from .policy.access import NO_POLICY, Decider
 from .policy.policy_file import PolicyFile, path_of, policy_of
 from .privacy.of_home import operators_key, privacy_of
@@ -50,9 +47,9 @@ from .shares.cpu_days import CpuDays
 from .shares.shared_bounds import Parts
 from .shares.shares import Shares
 from .sign_ins.sign_ins import SignIns
-from .skills.context import SkillContext
 from .skills.search import SkillIndex
 from .skills.service import SkillService
+from .skills.use_cases import SkillContext
 from .startup.process_setup import LoopErrors
 from .stats.watchdog import LoopStats
 from .storage.opening import archive_of, definitions_of, open_workspace, watch_definitions, watch_store
@@ -294,13 +291,12 @@ async def _composed(
             parts=shared.parts,
         )
         index = SkillIndex(service)
-        registry.extra_documents.append(index)
-        registry.refreshers.append(index.refresh)
+        registry.extra_documents = index
         host_functions = _host_functions(workspace, privacy, registry)
         try:
             async with Pools(with_whole_workspace(offered.makers, workspace), offered.is_there) as pools:
                 places = None if shared.replicas is None else _places_of(shared.replicas, home)
-                host_functions.update(run_calls.handlers(pools, journal, places))
+                host_functions.update(handlers_of(RunCalls(pools, journal, places)))
                 executor = Executor(
                     settings,
                     pools,
@@ -318,7 +314,7 @@ async def _composed(
                     wider_skills=service.wider_among,
                 )
                 skills = SkillContext(executor, service, index, registry, workspace)
-                host_functions.update(skill_calls.handlers(skills))  # saving a skill runs code
+                host_functions.update(handlers_of(SkillCalls(skills)))  # saving a skill runs code
                 async with (
                     _background(executor, home, partial(background_pools, workspace)) as background,
                     AsyncExitStack() as ending,
@@ -427,14 +423,13 @@ def _prepare_process() -> None:
 
 def _host_functions(workspace: Workspace, privacy: Privacy, registry: Registry) -> dict[str, Handler]:
     """Return what code can call and needs neither workers nor skills."""
-    save = workspace_calls.saver(workspace)
-    return {
-        **workspace_calls.handlers(workspace),
-        **file_calls.handlers(workspace),
-        **privacy_calls.handlers(privacy, workspace),
-        **registry_calls.handlers(registry, privacy, save),
-        **resource_calls.handlers(registry, privacy, save),
-    }
+    files = WorkspaceCalls(workspace)
+    return handlers_of(
+        files,
+        PrivacyCalls(privacy, workspace),
+        DiscoveryCalls(registry, privacy.filters),
+        RegistryCalls(registry, privacy, files.save),
+    ) | file_calls.handlers(workspace)
 
 
 async def _close(

@@ -129,11 +129,7 @@ SMALL = {
     "server.startup.light_import",  # imported where nothing else may be
 }
 """Modules with one importer that are small for a reason."""
-TO_MERGE = frozenset(
-    "server.guard.output_schemas server.notices.setup server.skills.skill_arguments "  # noqa: SIM905 - a table
-    "server.upstream_tools.definitions_folder server.upstream_tools.shown_return_types "
-    "tools_registry.upstream.output_schema".split()
-)
+TO_MERGE = frozenset(["tools_registry.upstream.output_schema"])
 """Small ones that were there before the rule. None is added."""
 
 

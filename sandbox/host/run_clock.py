@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 
 PAUSE_SECONDS_MAX = 300.0
 """How long one execution's clock may stand still in all."""
@@ -182,18 +181,3 @@ class Clock:
 
 def _nothing() -> None:
     """Stand where an execution has ended."""
-
-
-CLOCK: ContextVar[Clock | None] = ContextVar("CLOCK", default=None)
-"""The clock of the execution on whose behalf a host call is being answered."""
-
-
-@contextmanager
-def paused() -> Iterator[None]:
-    """Stop the clock of the current execution while a user is being asked; for use inside host calls."""
-    clock = CLOCK.get()
-    if clock is None:
-        yield
-        return
-    with clock.pause():
-        yield

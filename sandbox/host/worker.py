@@ -10,7 +10,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from enum import Enum, auto
 from functools import lru_cache, partial
@@ -35,10 +35,9 @@ from ..wire.frames import (
 )
 from ..wire.output import Output
 from ..wire.zygote_packets import ProcessExit
-from .call_slots import CALL_SLOT
 from .cpu_meter import note_cpu
 from .last_words import WORDS_BYTES_MAX, last_words, with_last_words
-from .run_clock import CLOCK, Clock
+from .run_clock import Clock
 from .run_folders import RunFolder, Watch
 from .scheduler import Seat
 from .worker_process import Launches, WorkerProcess
@@ -46,7 +45,7 @@ from .worker_process import Launches, WorkerProcess
 CALLS_AT_ONCE_MAX = 16
 """Host calls of one worker that are answered at the same time; more wait unread in the channel.
 
-Those that only wait (`call_slots`) do not count."""
+Those that only wait (`Waits`) do not count."""
 
 _READY_SECONDS = 10.0
 _EXIT_SECONDS = 2.0
@@ -301,8 +300,7 @@ class WorkerHandle:
         self._broken_off = False
         self._programs += 1
         clock = self._clock = self._clock_of(job)
-        inherited = CLOCK.set(clock)
-        slot = CALL_SLOT.set(self._step_aside)
+        job.waits.aside, job.waits.paused = self._step_aside, clock.pause
         seat.begin(self, clock)
         if recorder is not None:
             recorder.started(start, self._programs - 1)
@@ -329,8 +327,7 @@ class WorkerHandle:
         finally:
             clock.stop()
             seat.leave()
-            CLOCK.reset(inherited)
-            CALL_SLOT.reset(slot)
+            job.waits.aside = job.waits.paused = nullcontext
             self._drop_calls()
             self._rest(job)
         return outcome

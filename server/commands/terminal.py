@@ -32,7 +32,7 @@ _TERMINAL_WORDS = {
 
 def print_run(report: Report) -> None:
     """Print what the code wrote and its result; its own errors, how it failed, and what was cut, go to stderr."""
-    from ..runs.tables.table_reports import tables_lines  # imports `typing_extensions`, which few commands need
+    from ..runs.tables.table_reports import table_line  # imports `typing_extensions`, which few commands need
 
     if report["output"]:
         print(report["output"], end="" if report["output"].endswith("\n") else "\n")
@@ -41,8 +41,8 @@ def print_run(report: Report) -> None:
     if report["result"] is not None:
         print(json.dumps(report["result"], ensure_ascii=False, indent=2))
     sys.stdout.flush()
-    for line in tables_lines(report.get("tables", [])):
-        print_error(f"sealab: {line}")
+    for table in report.get("tables", []):
+        print_error(f"sealab: {table_line(table)}")
     print_error(report.get("stderr", "").rstrip("\n"))
     error = report["error"]
     if error is not None:

@@ -7,7 +7,8 @@ an error that says so; of a notification the message without its texts.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -21,9 +22,7 @@ from ..privacy.gates.tool_gate import LeftInCall, Recipient, given_to
 from ..privacy.privacy import Privacy
 from ..privacy.tokens.parts import Part, Tree, collected, is_small, replaced
 from .messages import INTERNAL_ERROR, Message, error_answer, id_of, mapping, method_of, params_of
-from .opaque_handles import OpaqueHandles
-from .shown_parts import ShownParts
-from .uri_tokens import with_plain_tokens
+from .shown_parts import OpaqueHandles, ShownParts, with_plain_tokens
 
 SAID_CHARS_MAX = 1_000_000
 SAID_VALUES_MAX = 50_000
@@ -119,14 +118,9 @@ class MessageFilter:
     async def unshown(self, message: Message, asked: Asked, *, is_large: bool) -> Unshown:
         """Return what of a message has to be looked through; of a large one in a thread. Raises `PrivacyFailed`."""
         walk = ShownParts(asked.method, asked.key, self._handles)
-        try:
-            return Unshown(
-                message, walk, await _done(partial(collected, message, walk.exchanged), is_large), asked.said
-            )
-        except ServerError:
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, nothing of the message is sent on
-            raise _fault(error) from None
+        with _withholding():
+            parts = await _done(partial(collected, message, walk.exchanged), is_large)
+        return Unshown(message, walk, parts, asked.said)
 
     async def shown(self, unshown: Unshown) -> Message:
         """Return a message as the client gets it. Raises `PrivacyFailed`."""
@@ -135,31 +129,23 @@ class MessageFilter:
         privacy = self._known_only if unshown.walk.defines else self._privacy
         tokens = privacy.new_run_tokens(LOCAL.scope)
         tokens.met = NotSaid(unshown.said)
-        try:
+        with _withholding():
             hidden = await privacy.hide(LOCAL.scope, unshown.parts, run_tokens=tokens)
             put = partial(replaced, unshown.message, unshown.walk.exchanged, hidden.parts)
             return await _done(put, not unshown.is_small)
-        except ServerError:
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, nothing of the message is sent on
-            raise _fault(error) from None
 
     async def for_server(self, message: Message, asked: Asked) -> Message:
         """Return a message as the server gets it; `asked` is what it answers, if it is an answer.
 
         Raises `PrivacyFailed`, and `RequestRefused` for tokens that nobody was given.
         """
-        try:
+        with _withholding():
             if "result" in message:
                 return {**message, "result": await self._restored_result(message["result"], asked.method)}
             method, params = method_of(message), message.get("params")
             if method is None or not isinstance(params, Mapping):
                 return message
             return {**message, "params": await self._restored_params(method, params)}
-        except ServerError:
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, nothing of the message is sent on
-            raise _fault(error) from None
 
     async def _restored_params(self, method: str, params: Mapping[str, Json]) -> dict[str, Json]:
         made = dict(params)
@@ -277,9 +263,18 @@ def _withheld(part: Part) -> Json:
     return {} if isinstance(part, Tree) and isinstance(part.value, Mapping) else WITHHELD
 
 
-def _fault(error: Exception) -> PrivacyFailed:
-    _log_fault(error)
-    return PrivacyFailed("A message could not be looked through, by a fault of sealab itself, so it is withheld.")
+@contextmanager
+def _withholding() -> Iterator[None]:
+    """Raise `PrivacyFailed` for whatever fails that is no known error: nothing of the message is sent on."""
+    try:
+        yield
+    except ServerError:
+        raise
+    except Exception as error:  # noqa: BLE001 - see above
+        _log_fault(error)
+        raise PrivacyFailed(
+            "A message could not be looked through, by a fault of sealab itself, so it is withheld."
+        ) from None
 
 
 def _log_fault(error: Exception) -> None:

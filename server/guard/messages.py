@@ -87,5 +87,4 @@ def mapping(value: Json) -> Mapping[str, Json]:
 
 
 def _told(error: Exception) -> str:
-    """Return what a decoder says of a text, without any of the text."""
     return str(error).partition(":")[0] if type(error) is ValueError else type(error).__name__

@@ -154,7 +154,6 @@ class Relay:
         await self._do(self._to_server(message, on_its_way), self._from_client, line, at_once=not is_slow)
 
     def _waits(self, message: Message) -> bool:
-        """Return whether a message cancels a request that is still on its way."""
         cancelled = params_of(message).get("requestId")
         return method_of(message) == _CANCELLED and isinstance(cancelled, int | str) and cancelled in self._on_their_way
 
@@ -167,8 +166,6 @@ class Relay:
             return None
 
     async def _do(self, work: Coroutine[None, None, None], room: Room, line: bytes | None, *, at_once: bool) -> None:
-        """Do work on a message, now or beside others, and give its room back."""
-
         async def done() -> None:
             try:
                 await work
@@ -204,7 +201,6 @@ class Relay:
         return future
 
     async def _to_server(self, message: Message, on_its_way: asyncio.Future[None] | None) -> None:
-        """Send a message on as the server gets it."""
         method, number = method_of(message), id_of(message)
         asked = Asked()
         if method is None:
@@ -233,7 +229,6 @@ class Relay:
             self._awaited.discard(cancelled)
 
     async def _not_sent(self, message: Message, failed: ServerError | None) -> None:
-        """Tell whoever waits that a message of the client was not sent on."""
         why = str(failed or "The message cannot be carried by HTTP. Send a valid message of MCP.")
         number = id_of(message)
         if method_of(message) is None and number is not None:
@@ -306,7 +301,6 @@ class Relay:
     async def _shown_to_client(
         self, unshown: Unshown, before: asyncio.Future[None] | None, sent: asyncio.Future[None] | None
     ) -> None:
-        """Send a message on as it may be shown, after what comes before it."""
         try:
             try:
                 shown: Message | None = await self._messages.shown(unshown)

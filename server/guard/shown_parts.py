@@ -10,18 +10,92 @@ what calls are written by: of their texts alone known values are replaced.
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
 from ...sandbox.job import Json
 from ..privacy.privacy import is_harmless
+from ..privacy.token_texts import TOKEN
 from ..privacy.tokens.parts import Exchange, Text, Tree, part_of
 from .base64_texts import exchanged_base64
 from .messages import Message
-from .opaque_handles import OpaqueHandles
-from .output_schemas import loosened
-from .uri_tokens import exchanged_uri
+
+_ESCAPED_TOKEN = re.compile(r"%5[Bb]([A-Z][A-Z0-9_]{0,31}_[0-9a-hjkmnp-tv-z]{10})%5[Dd]")
+
+
+def exchanged_uri(uri: str, exchange: Exchange) -> str:
+    """Return a URI with another text in it; tokens that it gains are escaped."""
+    shown = str(exchange(Text(uri)))
+    return uri if shown == uri else TOKEN.sub(lambda token: f"%5B{token[0][1:-1]}%5D", shown)
+
+
+def with_plain_tokens(uri: str) -> str:
+    """Return a URI with the brackets of its tokens as they are elsewhere."""
+    return _ESCAPED_TOKEN.sub(r"[\1]", uri)
+
+
+KEPT_MAX = 10_000
+"""Handles that were changed and are remembered: the newest."""
+
+
+class OpaqueHandles:
+    """The handles of one server that were not shown as they are."""
+
+    def __init__(self) -> None:
+        self._given: OrderedDict[str, str] = OrderedDict()
+
+    def shown(self, handle: str, exchange: Exchange) -> str:
+        """Return a handle as the client gets it."""
+        shown = str(exchange(Text(handle)))
+        if shown != handle:
+            self._given[shown] = handle
+            self._given.move_to_end(shown)
+            if len(self._given) > KEPT_MAX:
+                self._given.popitem(last=False)
+        return shown
+
+    def given(self, shown: str) -> str:
+        """Return a handle as the server gave it."""
+        return self._given.get(shown, shown)
+
+
+_OF_STRINGS = frozenset({"contentEncoding", "contentMediaType", "format", "maxLength", "minLength", "pattern"})
+_ONE = frozenset(
+    {"additionalProperties", "contains", "else", "items", "then", "unevaluatedItems", "unevaluatedProperties"}
+)
+_SEVERAL = frozenset({"allOf", "anyOf", "prefixItems"})
+_NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
+_NUMBER_TYPES = frozenset({"integer", "number"})
+
+
+def loosened(schema: Json) -> Json:
+    """Return a schema that also takes what it took with tokens in it."""
+    if not isinstance(schema, Mapping):
+        return schema
+    made: dict[str, Json] = {}
+    for key, value in schema.items():
+        if key == "type":
+            made[key] = _types(value)
+        elif key == "oneOf" and isinstance(value, list):  # of which more than one may now hold
+            made["anyOf"] = [loosened(each) for each in value]
+        elif key in _ONE:
+            made[key] = [loosened(each) for each in value] if isinstance(value, list) else loosened(value)
+        elif key in _SEVERAL and isinstance(value, list):
+            made[key] = [loosened(each) for each in value]
+        elif key in _NAMED and isinstance(value, Mapping):
+            made[key] = {name: loosened(inner) for name, inner in value.items()}
+        elif key not in _OF_STRINGS:
+            made[key] = value
+    return made
+
+
+def _types(value: Json) -> Json:
+    kinds = value if isinstance(value, list) else [value]
+    has_numbers = any(kind in _NUMBER_TYPES for kind in kinds if isinstance(kind, str))
+    return [*kinds, "string"] if has_numbers and "string" not in kinds else value
+
 
 DEFINITIONS = frozenset({"initialize", "prompts/list", "server/discover", "tools/list"})
 """Requests whose answers define what can be asked, and hold no data."""

@@ -14,9 +14,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn, cast
 
-from ...sandbox.errors import HostCallError
-from ...sandbox.host.call_slots import slot_given_back
-from ...sandbox.host.run_clock import paused
 from ...sandbox.job import Json
 from ...tools_registry.configuration import ServerConfig
 from ...tools_registry.errors import RegistryError, ToolAmbiguous, ToolUnknown
@@ -25,17 +22,16 @@ from ..audit.trail import ToolCallLine
 from ..caller import Ask, NoMoreQuestions
 from ..host_work import Kind, checked, in_thread
 from ..identity import Right
-from ..journal.changes import waits_for_user
 from ..scopes import is_one_user
 from ..upstream_tools import approval, discovery
 from ..upstream_tools.approval import ALWAYS, EACH_CALL, THIS_CALL, THIS_RUN, Decision
 from ..upstream_tools.wiring import config_of
+from .broker import Calls, failed
 from .written_calls import CALLS_JUDGED_MAX, Fault, Place, faults, read_places, unknown_faults
 
 if TYPE_CHECKING:
     from ..privacy.privacy import Privacy
     from ..upstream_tools.registry import Known, Registry
-    from .broker import Arguments, Calls
 
 TOOLS_ASKED_MAX = 20
 """Tools that one question is about; calls of others are asked about when they are made."""
@@ -53,7 +49,7 @@ class _Planned:
     places: tuple[Place, ...]
 
 
-async def judge_calls(registry: Registry, calls: Calls, arguments: Arguments) -> Json:
+async def judge_calls(registry: Registry, calls: Calls, planned: Sequence[Json]) -> Json:
     """Judge the calls that stand in a program, in the form that `planned_calls` sends.
 
     Returns None where the program may start, else `{message, line, instead}`. A call whose failure the program catches
@@ -64,10 +60,8 @@ async def judge_calls(registry: Registry, calls: Calls, arguments: Arguments) ->
     if not calls.caller.identity.may(Right.TOOLS_READ):
         return None  # the calls will say it
     try:
-        with slot_given_back():
-            return await _judged(
-                registry, calls, read_places(cast("Sequence[Json]", arguments["calls"]), calls.skill_sources)
-            )
+        with calls.waits.for_server():
+            return await _judged(registry, calls, read_places(planned, calls.skill_sources))
     except RegistryError:
         return None  # the calls will say it
 
@@ -82,29 +76,12 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Pla
         if found is None:
             continue
         ending = [place for place in places if place.ends_program]
-        if isinstance(found, ToolUnknown):
-            refused += [place.said(str(found)) for place in ending]
-            if ending and found.left_out_of is not None:
+        server = _ruling(registry, calls, known, found)
+        if isinstance(found, ToolUnknown) or not isinstance(server, ServerConfig):
+            refused += [] if server is None else [place.said(str(server)) for place in ending]
+            if ending and isinstance(found, ToolUnknown) and found.left_out_of is not None:
                 line = ToolCallLine.of_unfound(found.left_out_of, "not sent")
-                calls.audit.tool_called(calls.caller, calls.outermost.attachments.run_id, line)
-            continue
-        try:
-            server = config_of(found, known.configuration)
-        except RegistryError:
-            continue  # the call will say it
-        ruled = registry.ruled(calls.caller.identity, found, server)
-        if ruled.refusal is not None:
-            refused += [place.said(str(ruled.refusal)) for place in ending]
-            continue
-        server = ruled.server
-        decision = approval.decide(found, server)
-        if decision is Decision.REFUSE or found.server in known.quarantined:
-            why = approval.why_refused(found.name, server) if decision is Decision.REFUSE else _quarantined(found)
-            refused += [place.said(why) for place in ending]
-            continue
-        if not calls.dry_run and not server.only_reads(found) and not calls.caller.identity.may(Right.TOOLS_WRITE):
-            why = f"{found.full_name} may write, and the token lacks the scope {Right.TOOLS_WRITE}."
-            refused += [place.said(why) for place in ending]
+                calls.audit.tool_called(calls.caller, calls.run_id, line)
             continue
         allowed.append((found, places))
         if await _needs_asking(registry, calls, found, server):
@@ -128,6 +105,29 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Pla
     return await _asked_at_start(registry, calls, list(to_ask.values()))
 
 
+def _ruling(registry: Registry, calls: Calls, known: Known, found: Tool | ToolUnknown) -> ServerConfig | str | None:
+    """Return the server's entry as it holds for the caller and a tool, or why no call of the tool is allowed.
+
+    None where that cannot be said: then the call will say it.
+    """
+    if isinstance(found, ToolUnknown):
+        return str(found)
+    try:
+        ruled = registry.ruled(calls.caller.identity, found, config_of(found, known.configuration))
+    except RegistryError:
+        return None
+    server = ruled.server
+    if ruled.refusal is not None:
+        return str(ruled.refusal)
+    if approval.decide(found, server) is Decision.REFUSE:
+        return approval.why_refused(found.name, server)
+    if found.server in known.quarantined:
+        return f"{found.full_name} cannot be called until the user accepts what its server changed."
+    if not calls.dry_run and not server.only_reads(found) and not calls.caller.identity.may(Right.TOOLS_WRITE):
+        return f"{found.full_name} may write, and the token lacks the scope {Right.TOOLS_WRITE}."
+    return server
+
+
 def _why_unasked(calls: Calls, tool: Tool, server: ServerConfig) -> str:
     return approval.why_unasked(tool, server, may_approve=calls.caller.identity.may(Right.APPROVE))
 
@@ -148,7 +148,6 @@ async def _faults(
     named: Mapping[str, list[Place]],
     allowed: Sequence[tuple[Tool, list[Place]]],
 ) -> list[Fault]:
-    """Return what is wrong with the names and the arguments of calls."""
     first_line = min((place.line for _, places in allowed for place in places), default=sys.maxsize)
     wrong: list[Fault] = []
     for name in known.unknown[:_REFUSED_SHOWN]:
@@ -165,7 +164,6 @@ async def _faults(
 
 
 async def _are_old(registry: Registry, wrong: Iterable[Fault]) -> bool:
-    """Return whether faults were found by lists of tools of an earlier session; the servers are asked for new ones."""
     servers = {each.server for each in wrong if each.server is not None}
     return any([await registry.refresh(server) for server in sorted(servers)])
 
@@ -181,7 +179,7 @@ async def _asked_at_start(registry: Registry, calls: Calls, planned: Sequence[_P
     text = question.text + approval.OF_DRY_RUN if calls.dry_run else question.text
     names, taken = question.covers, calls.approvals.taken
     try:
-        with paused(), waits_for_user():
+        with calls.waits.for_user():
             answer = await _answer(calls, calls.caller.ask, text, choices, names)
     except NoMoreQuestions:
         return None  # each call will say so
@@ -230,16 +228,14 @@ async def approved(
         await _fail(registry, calls, tool, approval.why_not_approved(tool))
     told_of = await privacy.kept_value(calls.caller.scope, dict(arguments))  # before anything of it is cut
     question = approval.question(tool, server, cast("Mapping[str, Json]", told_of))
-    with paused(), slot_given_back(), waits_for_user():
+    with calls.waits.for_user():
         async with calls.approvals.asking.setdefault(name, asyncio.Lock()):  # an answer may cover those that wait here
             if calls.approvals.grants(name):
                 return
             try:
                 answer = await _asked_in_run(calls, ask, name, question)
             except NoMoreQuestions as error:
-                raise HostCallError(
-                    approval.why_no_more_questions(tool, server, error.asked), type="ToolError"
-                ) from error
+                raise failed(approval.why_no_more_questions(tool, server, error.asked)) from error
     if answer is None:
         await _fail(registry, calls, tool, approval.why_not_approved(tool))
     if answer == ALWAYS:
@@ -266,7 +262,7 @@ async def _asked_in_run(calls: Calls, ask: Ask, name: str, question: str) -> str
 
 async def _answer(calls: Calls, ask: Ask, question: str, choices: Sequence[str], tools: Collection[str]) -> str | None:
     """Return what the user answers to a question about tools, as the audit log has it too."""
-    run_id = calls.outermost.attachments.run_id
+    run_id = calls.run_id
     named = [tool.removesuffix("\0") for tool in tools]
     calls.audit.approval_asked(calls.caller, run_id, named)
     decision = "none"
@@ -286,7 +282,7 @@ async def is_granted(registry: Registry, calls: Calls, tool: Tool) -> bool:
 
 
 async def _fail(registry: Registry, calls: Calls, tool: Tool, why: str) -> NoReturn:
-    raise HostCallError(f"{why} {await _what_else(registry, calls, [tool])}", type="ToolError")
+    raise failed(f"{why} {await _what_else(registry, calls, [tool])}")
 
 
 async def _what_else(registry: Registry, calls: Calls, tools: Sequence[Tool]) -> str:
@@ -340,10 +336,6 @@ async def _reading(registry: Registry, calls: Calls, tools: Iterable[Tool]) -> l
     return await in_thread(Kind.SEARCH, reading)
 
 
-def _quarantined(tool: Tool) -> str:
-    return f"{tool.full_name} cannot be called until the user accepts what its server changed."
-
-
 def _lines(lines: Sequence[int]) -> str:
     shown = ", ".join(map(str, dict.fromkeys(lines)))
     return f"Line {shown}" if len(set(lines)) == 1 else f"Lines {shown}"
@@ -352,7 +344,6 @@ def _lines(lines: Sequence[int]) -> str:
 def _question_at_start(
     source: str, skill_sources: Mapping[str, str], planned: Sequence[_Planned]
 ) -> approval.StartQuestion | None:
-    """Return the question about calls that stand in a source or in skills. Takes CPU time: call it in a thread."""
     lines: dict[str | None, list[str]] = {None: _lines_of(source)}
     lines |= {key: _lines_of(text) for key, text in checked(skill_sources.items(), every=1)}
     to_show: list[tuple[Tool, ServerConfig, list[approval.ShownCall]]] = []

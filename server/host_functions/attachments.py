@@ -10,6 +10,7 @@ import base64
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
@@ -36,9 +37,8 @@ class Attachments:
     _next_numbers: dict[str, int] = field(default_factory=dict)
     """For each name that was taken, the number that the next file of this name tries first."""
 
-    async def keep(self, content: bytes, mime_type: str, name: str) -> str:
+    async def keep(self, content: bytes, _mime_type: str, name: str) -> str:
         """Keep content and return its handle. Raises `HostCallError` when the run holds too much."""
-        del mime_type
         if self.size + len(content) > BYTES_MAX or len(self.files) >= FILES_MAX:
             raise HostCallError(
                 f"The tools gave more than {BYTES_MAX} bytes or {FILES_MAX} files of images and the like, "
@@ -56,10 +56,10 @@ class Attachments:
         self.size += len(content)
         return f"{RUNS}/{self.run_id}/{chosen}"
 
-    def read(self, arguments: Mapping[str, Json]) -> Json:
+    def read(self, arguments: Mapping[str, Any]) -> Json:
         """Answer `read_file` for a handle of this run, or None for any other file. Raises `HostCallError`."""
         content = self.held(arguments["filename"])
-        return None if content is None else slice_of(content, arguments)
+        return None if content is None else slice_of(content, **arguments)
 
     def held(self, filename: Json) -> bytes | None:
         """Return what a handle of this run stands for, or None for any other file."""
@@ -69,14 +69,11 @@ class Attachments:
         return self.files.get(filename.removeprefix(prefix))
 
 
-def slice_of(content: bytes, arguments: Mapping[str, Json]) -> Json:
+def slice_of(content: bytes, filename: str, offset: int = 0, limit: int | None = None, encoding: str = "utf-8") -> Json:
     """Answer `read_file` with the slice of a content that it asks for. Raises `HostCallError` where it is not text."""
-    filename, offset, limit = arguments["filename"], arguments.get("offset", 0), arguments.get("limit")
-    assert isinstance(offset, int)
-    assert limit is None or isinstance(limit, int)
     end = None if limit is None else offset + limit
     size = len(content)
-    if arguments.get("encoding", "utf-8") == "base64":
+    if encoding == "base64":
         part = content[offset:end]
         shown, more = base64.b64encode(part).decode("ascii"), offset + len(part) < size
     else:

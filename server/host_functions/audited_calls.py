@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...sandbox.errors import HostCallError
-from ...sandbox.host.call_slots import slot_given_back
 from ...tools_registry.errors import ToolUnknown
 from ..audit.trail import ToolCallLine
 from ..errors import AuditUnwritten
 from ..journal.replaying import OUTCOME_UNKNOWN
-from ..upstream_tools.approval import Decision, decide
+from ..upstream_tools.approval import Decision, decide, why_refused
+from .broker import failed
 
 if TYPE_CHECKING:
     from ...tools_registry.configuration import ServerConfig
@@ -37,8 +37,6 @@ class AuditedCall:
     entry: Entry
     decision: str = ""
     rule: str = ""
-    policy: str = ""
-    """The rules of the policy that decided, as `Ruling.named` writes them; empty without a policy."""
     chars_in: int = 0
     chars_out: int = 0
     outcome: str = ""
@@ -48,19 +46,22 @@ class AuditedCall:
     hidden: tuple[str, str] | None = None
     """The tool that the policy hides from the caller, which is told that there is none, and the rules."""
 
-    def judged(self, tool: Tool, server: ServerConfig) -> Decision:
-        """Return what becomes of the call by the operator's configuration of its server."""
+    def judged(self, ruled: RuledServer, tool: Tool) -> tuple[ServerConfig, Decision]:
+        """Take what policy and configuration say of the call, and return the server's entry and what becomes of it.
+
+        Raises `PolicyRefused` or `HostCallError` where that is nothing.
+        """
+        if ruled.refusal is not None:
+            self.decision, self.rule = "refused", ruled.by
+            raise ruled.refusal
+        server = ruled.server
         decision = decide(tool, server)
         self.decision = _DECIDED[decision]
         rule = f"approve={server.approve.value}" if decision is not Decision.REFUSE else "allow, deny"
-        self.rule = f"{rule}; {self.policy}" if self.policy else rule
-        return decision
-
-    def ruled(self, ruled: RuledServer) -> None:
-        """Take what the policy says of the call, if there is one."""
-        self.policy = ruled.by
-        if ruled.refusal is not None:
-            self.decision, self.rule = "refused", ruled.by
+        self.rule = f"{rule}; {ruled.by}" if ruled.by else rule
+        if decision is Decision.REFUSE:
+            raise failed(why_refused(tool.name, server))
+        return server, decision
 
     def approved(self) -> None:
         """Take that a user said yes, now or before."""
@@ -73,19 +74,15 @@ class AuditedCall:
     async def sent(self) -> None:
         """Note that the call is about to be sent, where its line is required. Raises `HostCallError`."""
         try:
-            with slot_given_back():
-                await self.calls.audit.tool_sent(self.calls.caller, self._run_id, self._line())
+            with self.calls.waits.for_server():
+                await self.calls.audit.tool_sent(self.calls.caller, self.calls.run_id, self._line())
         except AuditUnwritten as error:
             self.decision, self.rule = "refused", "audit"
-            raise HostCallError(str(error), type="ToolError") from error
+            raise failed(str(error)) from error
 
     def ended(self) -> None:
         """Note what became of the call."""
-        self.calls.audit.tool_called(self.calls.caller, self._run_id, self._line())
-
-    @property
-    def _run_id(self) -> str:
-        return self.calls.outermost.attachments.run_id
+        self.calls.audit.tool_called(self.calls.caller, self.calls.run_id, self._line())
 
     def _line(self) -> ToolCallLine:
         entry = self.entry

@@ -3,6 +3,9 @@
 This is a security boundary: the name and the arguments of every call come from a hostile child. Which execution asks
 is known from the channel the call came by, never from the call itself; each execution has its own `Calls`, with its
 own budget, and ends with it. An answer is JSON; a failure is a `HostCallError`, which the code can catch.
+
+A host function is a method marked by `host_function`, of the name that the code calls. What it takes its keyword-only
+parameters say: their annotations are judged before it is called, so that it is given what it names.
 """
 
 from __future__ import annotations
@@ -10,21 +13,24 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 from ...sandbox.errors import HostCallError
-from ...sandbox.job import Json
+from ...sandbox.job import Json, Waits
 from ...skills_db.errors import SkillsDbError
+from ...tools_registry.errors import RegistryError
 from ...workspace.errors import WorkspaceError
 from ...workspace.run_files import RunFiles
 from ..audit.trail import UNAUDITED, AuditTrail
 from ..caller import LOCAL, Caller
 from ..errors import RightMissing, ServerError, shortage_in
+from ..host_call import Answer, Change, HostCall
 from ..host_work import Kind, in_thread
-from ..journal.changes import Change, before_change
 from ..privacy.gates.read_gate import LearnedFiles
 from ..privacy.tokens.run_tokens import RunTokens
 from ..rights import HOST_FUNCTIONS, require
@@ -63,7 +69,7 @@ _FREE: Mapping[str, int] = MappingProxyType(
 """Host calls that are none of a run's budget: how many of them."""
 
 TEXT_CHARS_MAX = 16_384
-"""Characters of an argument that is a text, unless its handler says otherwise: names, paths, queries."""
+"""Characters of an argument that is a text, unless its function says otherwise: names, paths, queries."""
 
 FILE_CALLS_MAX = 250_000
 """Calls for files that one run may make: ten thousand small ones are ordinary, and each takes a few."""
@@ -71,7 +77,22 @@ FILE_BYTES_MAX = 8 * 1024 * 1024 * 1024
 """Bytes of files that one run may read and write piece by piece."""
 
 _SHOWN_CHARS_MAX = 80
-_NAME_OF_TYPE = {str: "a str", int: "an int", bool: "a bool", list: "a list", dict: "a dict", type(None): "None"}
+_KINDS: Mapping[str, tuple[type, ...]] = MappingProxyType(
+    {
+        "str": (str,),
+        "Encoding": (str,),
+        "Mode": (str,),
+        "int": (int,),
+        "float": (int, float),
+        "bool": (bool,),
+        "list[Json]": (list,),
+        "Mapping[str, Json]": (dict,),
+        "Json": (str, int, float, bool, list, dict, type(None)),
+        "None": (type(None),),
+    }
+)
+"""The types that an annotation of a host function's parameter stands for."""
+_NAMES = {str: "a str", int: "an int", float: "a float", bool: "a bool", list: "a list", dict: "a dict"}
 
 
 @dataclass(slots=True)
@@ -116,12 +137,14 @@ class Calls:
     """The code of skills that the program names, as it was read before the program started."""
     approvals: Approvals = field(default_factory=Approvals)
     within: Calls | None = None
+    waits: Waits = field(default_factory=Waits)
     audit: AuditTrail = UNAUDITED
 
-    async def answer(self, name: str, arguments: Arguments) -> Json:
+    async def answer(self, call: HostCall) -> Answer:
         """Answer one call, or raise `HostCallError` with what was wrong and what to do."""
+        name, arguments = call.name, call.arguments
         handler = self.handlers.get(name)
-        self._spend(name, of_files=handler is not None and handler.is_of_files)
+        self._spend(name, of_files=handler is not None and handler.of_files)
         if handler is None:
             raise HostCallError(
                 f"There is no host function {name!r} in this version. Use {', '.join(sorted(self.handlers))}.",
@@ -134,30 +157,19 @@ class Calls:
         handler.check(name, arguments)
         kept = self.attachments.read(arguments) if name == "read_file" else None
         if kept is not None:
-            return kept
-        change = None if handler.changes is None or self.dry_run else handler.changes(arguments)
-        if change is not None:
-            await before_change(change)
-        try:
-            return await handler.answer(self, arguments)
-        except WorkspaceError as error:
-            raise HostCallError(str(error), type=_EXCEPTION_OF_CODE.get(error.code, "OSError")) from error
-        except (ServerError, SkillsDbError) as error:
-            raise HostCallError(str(error), type=_EXCEPTION_OF_CODE.get(error.code, "RuntimeError")) from error
-        except HostCallError:
-            raise
-        except Exception as error:
-            shortage = shortage_in(error)
-            if shortage is None:
-                raise
-            _LOG.warning("%s failed: %s", name, error)
-            raise HostCallError(shortage, type="OSError") from error
+            return Answer(kept)
+        change = handler.changes(arguments) if callable(handler.changes) else handler.changes
+        if change is not None and not self.dry_run:
+            await call.before(change)
+        with raised_in_code(name), self.waits.for_server() if handler.waits else nullcontext():
+            answered = await handler.answer(self, **arguments, **({"call": call} if handler.takes_call else {}))
+        return answered if isinstance(answered, Answer) else Answer(answered)
 
     def note_made_before(self, name: str, arguments: Arguments, *, ok: bool, ms: float) -> None:
         """Count a call that an earlier process made for the same run."""
         handler = self.handlers.get(name)
         with suppress(HostCallError):  # it was within the budget of its time
-            self._spend(name, of_files=handler is not None and handler.is_of_files)
+            self._spend(name, of_files=handler is not None and handler.of_files)
         if name == "call_tool":
             self.log.entries.append(Entry(str(arguments.get("name")), found=True, ok=ok, seconds=ms / 1000))
 
@@ -176,6 +188,11 @@ class Calls:
     def outermost(self) -> Calls:
         """Return the calls of the execution itself."""
         return self if self.within is None else self.within.outermost
+
+    @property
+    def run_id(self) -> str:
+        """Return the name of the run."""
+        return self.outermost.attachments.run_id
 
     async def stored(self) -> str | None:
         """Have all files that the run wrote be stored, and say what could not be; None where all was."""
@@ -221,15 +238,29 @@ class Calls:
 class Handler:
     """What answers one host function, and which arguments it takes; those without a default are in `required`."""
 
-    answer: Callable[[Calls, Arguments], Awaitable[Json]]
+    answer: Callable[..., Awaitable[Any]]
+    """Returns JSON, or an `Answer`."""
     takes: Mapping[str, tuple[type, ...]]
-    required: frozenset[str]
+    required: Collection[str]
+    takes_call: bool = False
+    """Whether it is given the `HostCall` too, as `call`."""
     longest: Mapping[str, int] = field(default_factory=dict)
     """How many characters a text may have, for those that may have more than `TEXT_CHARS_MAX`."""
-    is_of_files: bool = False
+    of_files: bool = False
     """Whether it counts as a call for files, of which a run may make many more."""
-    changes: Callable[[Arguments], Change | None] | None = None
-    """What a call with these arguments changes; None where none changes anything, or its answer tells it itself."""
+    waits: bool = False
+    """Whether all that it does is to wait for upstream servers."""
+    changes: Change | Callable[[Arguments], Change | None] | None = None
+    """What a call changes, or a call with these arguments; None where none does, or it says so itself."""
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], **marks: Any) -> Handler:
+        """Return what answers by a function, with the arguments that its keyword-only parameters name."""
+        code = function.__code__
+        names = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+        kinds = {each: _kinds_of(function.__annotations__[each]) for each in names if each != "call"}
+        required = kinds.keys() - (function.__kwdefaults__ or {}).keys()
+        return cls(function, kinds, required, takes_call="call" in names, **marks)
 
     def check(self, name: str, arguments: Arguments) -> None:
         """Raise `HostCallError` where the arguments are not those the function takes."""
@@ -243,7 +274,7 @@ class Handler:
                 )
             kinds = self.takes[given]
             if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-                wanted = " or ".join(_NAME_OF_TYPE[kind] for kind in kinds)
+                wanted = " or ".join(_NAMES.get(kind, "None") for kind in kinds)
                 raise HostCallError(
                     f"{name}() got {type(value).__name__} for {given}. Give {wanted}.",
                     type="TypeError",
@@ -253,6 +284,62 @@ class Handler:
                 raise HostCallError(
                     f"{name}() got {len(value)} characters for {given}. Give at most {most}.", type="ValueError"
                 )
+
+
+def _kinds_of(annotation: str) -> tuple[type, ...]:
+    return tuple(kind for each in annotation.split(" | ") for kind in _KINDS[each])
+
+
+class HostFunction:
+    """A method that is a host function; see `host_function`."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+
+    def bound(self, owner: object) -> Handler:
+        """Return what answers by the method of an object."""
+        return replace(self._handler, answer=partial(self._handler.answer, owner))
+
+
+def host_function(**marks: Any) -> Callable[[Callable[..., Awaitable[Any]]], HostFunction]:
+    """Mark a method `(self, calls, *, …)` as a host function; `marks` are fields of its `Handler`."""
+    return lambda function: HostFunction(Handler.of(function, **marks))
+
+
+def handlers_of(*owners: object) -> dict[str, Handler]:
+    """Return the host functions of some objects, by name."""
+    return {
+        name: each.bound(owner)
+        for owner in owners
+        for name, each in vars(type(owner)).items()
+        if isinstance(each, HostFunction)
+    }
+
+
+def failed(message: str) -> HostCallError:
+    """Return an error that code sees as a `ToolError`."""
+    return HostCallError(message, type="ToolError")
+
+
+@contextmanager
+def raised_in_code(name: str) -> Iterator[None]:
+    """Raise errors of the host as `HostCallError`, as which code can catch them."""
+    try:
+        yield
+    except WorkspaceError as error:
+        raise HostCallError(str(error), type=_EXCEPTION_OF_CODE.get(error.code, "OSError")) from error
+    except RegistryError as error:
+        raise failed(str(error)) from error
+    except (ServerError, SkillsDbError) as error:
+        raise HostCallError(str(error), type=_EXCEPTION_OF_CODE.get(error.code, "RuntimeError")) from error
+    except HostCallError:
+        raise
+    except Exception as error:
+        shortage = shortage_in(error)
+        if shortage is None:
+            raise
+        _LOG.warning("%s failed: %s", name, error)
+        raise HostCallError(shortage, type="OSError") from error
 
 
 _EXCEPTION_OF_CODE: Mapping[str, str] = MappingProxyType(
@@ -268,6 +355,9 @@ _EXCEPTION_OF_CODE: Mapping[str, str] = MappingProxyType(
         "skill_not_found": "LookupError",
         "arguments": "TypeError",
         "right": "PermissionError",
+        "policy": "ToolError",
+        "request": "ValueError",
+        "session_elsewhere": "OSError",
     }
 )
 """The exception class that the code sees for each error code; else `OSError` for the workspace, or `RuntimeError`."""

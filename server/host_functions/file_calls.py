@@ -7,108 +7,69 @@ Paths are those that the code sees, `/workspace/…` and `/tmp/…`. What the wo
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
-from types import MappingProxyType
-from typing import cast
+from typing import Any
 
 from ...sandbox.job import Json
 from ...workspace.dry_run_files import files_of_run
 from ...workspace.errors import WorkspaceError
 from ...workspace.run_files import HERE, Mode, RunFiles, Status
 from ...workspace.store import Encoding, Workspace, encoded
+from ..host_call import MADE_HERE, REPEATABLE_HERE, Change
 from ..host_work import Kind, in_thread
-from ..journal.changes import MADE_HERE, REPEATABLE_HERE, Change
 from .broker import Arguments, Calls, Handler
 
 CONTENT_CHARS_MAX = 8 * 1024 * 1024
 """Characters that one call writes."""
-_CHANGES = MappingProxyType(
-    {
-        "file_open": "open",
-        "make_folder": "os.mkdir",
-        "remove_path": "os.remove",
-        "remove_folder": "os.rmdir",
-        "rename_path": "os.rename",
-        "set_modified": "os.utime",
-    }
-)
-"""The functions that a dry run notes, by what the code calls them; "file_open" unless its mode is "r"."""
-
-_Work = Callable[[Calls, RunFiles, Arguments], Json]
 _MARKED = b'\b\t\n\f\r"\\'
 """What JSON escapes by one character more."""
 _ESCAPED = bytes([*range(0x20), *b'"\\'])
 _MORE_CHARS = 4
 """How many more it takes for the other control characters: `\\u0000`."""
-_TEXT = (str,)
-_WHOLE = (int,)
-_WHOLE_OR_NONE = (int, type(None))
+_Change = Change | Callable[[Arguments], Change | None] | None
 
 
-def handlers(workspace: Workspace) -> Mapping[str, Handler]:
+@dataclass(frozen=True, slots=True)
+class _FileFunction:
+    """A host function `work(calls, files, *, …)`, which runs in a thread; its parameters are what it takes.
+
+    `noted` is what the code calls it, where a dry run notes it down.
+    """
+
+    work: Callable[..., Json]
+    changes: _Change = None
+    noted: str = ""
+
+
+def handlers(workspace: Workspace) -> dict[str, Handler]:
     """Return what answers for a run's files, by name."""
-    path = {"filename": _TEXT}
-    opened = {**path, "identity": _TEXT}
-    working: Mapping[str, tuple[_Work, Mapping[str, tuple[type, ...]]]] = {
-        "file_open": (_open, {**path, "mode": _TEXT, "size": _WHOLE}),
-        "file_read": (_read, {**opened, "offset": _WHOLE, "size": _WHOLE}),
-        "file_write": (_write, {**opened, "offset": _WHOLE_OR_NONE, "content": _TEXT, "encoding": _TEXT}),
-        "file_truncate": (_truncate, {**opened, "size": _WHOLE}),
-        "file_close": (_close, {**path, "identity": _TEXT}),
-        "file_sync": (_sync, {**path, "identity": _TEXT}),
-        "file_status": (_status, path),
-        "list_folder": (_list, path),
-        "make_folder": (_make_folder, path),
-        "remove_path": (_remove, path),
-        "remove_folder": (_remove_folder, path),
-        "rename_path": (_rename, {**path, "target": _TEXT}),
-        "set_modified": (_set_modified, {**path, "modified_ns": _WHOLE}),
-        "disk_usage": (_usage, {}),
-    }
-    return {name: _handler(workspace, name, work, takes) for name, (work, takes) in working.items()}
+    return {each.work.__name__.removeprefix("_"): _handler(workspace, each) for each in _FUNCTIONS}
 
 
-def _handler(workspace: Workspace, name: str, work: _Work, takes: Mapping[str, tuple[type, ...]]) -> Handler:
-    """Make a handler that needs all it takes, and also takes what the code has closed in the meantime."""
+def _handler(workspace: Workspace, function: _FileFunction) -> Handler:
+    """Make a handler that also takes what the code has closed in the meantime."""
 
-    def answer(calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
+    def answer(calls: Calls, files: RunFiles, closed: str, arguments: Arguments) -> Json:
         try:
-            for identity in cast("str", arguments.get("closed", "")).split():
+            for identity in closed.split():
                 files.release(identity)
-            answered = work(calls, files, arguments)
+            answered = function.work(calls, files, **arguments)
         except WorkspaceError as error:
             return {"errno": error.number, "why": str(error)}
-        _note_dry(calls, name, arguments)
-        return answered
+        if function.noted and calls.dry_run:
+            _note_dry(calls, function.noted, arguments)
+        return {} if answered is None else answered
 
-    async def answer_in_thread(calls: Calls, arguments: Arguments) -> Json:
+    async def answer_in_thread(calls: Calls, *, closed: str = "", **arguments: Any) -> Json:
         # Here, not in a thread: calls that are made at once find the same files.
-        return await in_thread(Kind.FILES, partial(answer, calls, files_of(calls, workspace), arguments))
+        return await in_thread(Kind.FILES, partial(answer, calls, files_of(calls, workspace), closed, arguments))
 
-    return Handler(
-        answer_in_thread,
-        {**takes, "closed": _TEXT},
-        frozenset(takes),
-        {"content": CONTENT_CHARS_MAX},
-        is_of_files=True,
-        changes=partial(_change, name),
-    )
-
-
-def _change(name: str, arguments: Arguments) -> Change | None:
-    """Return what a call changes. What says where it writes, or how long a file is to be, can be done again."""
-    match name:
-        case "file_open":
-            return {"r": None, "x": MADE_HERE}.get(cast("str", arguments["mode"]), REPEATABLE_HERE)
-        case "file_write":
-            return MADE_HERE if arguments["offset"] is None else REPEATABLE_HERE
-        case "file_truncate" | "file_close" | "file_sync" | "set_modified":
-            return REPEATABLE_HERE
-        case "make_folder" | "remove_path" | "remove_folder" | "rename_path":
-            return MADE_HERE
-    return None
+    longest = {"content": CONTENT_CHARS_MAX}
+    handler = Handler.of(function.work, longest=longest, of_files=True, changes=function.changes)
+    return replace(handler, answer=answer_in_thread, takes={**handler.takes, "closed": (str,)})
 
 
 def files_of(calls: Calls, workspace: Workspace) -> RunFiles:
@@ -120,35 +81,28 @@ def files_of(calls: Calls, workspace: Workspace) -> RunFiles:
 
 
 def _note_dry(calls: Calls, name: str, arguments: Arguments) -> None:
-    """Note what a dry run would have changed in the workspace; temporary files do not count."""
-    if not calls.dry_run or name not in _CHANGES or arguments.get("mode") == "r":
+    if arguments.get("mode") == "r":
         return
-    paths = {each: cast("str", arguments[each]) for each in ("filename", "target") if each in arguments}
+    paths = {each: str(arguments[each]) for each in ("filename", "target") if each in arguments}
     if any(path.startswith(f"{HERE}/") for path in paths.values()):
         noted: dict[str, Json] = {each: _name(path) for each, path in paths.items()}
-        calls.log.note_dry(_CHANGES[name], noted | {"mode": arguments["mode"]} if "mode" in arguments else noted)
+        calls.log.note_dry(name, noted | {"mode": arguments["mode"]} if "mode" in arguments else noted)
 
 
-def _open(calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
-    path, mode, size = _path(arguments), cast("Mode", arguments["mode"]), cast("int", arguments["size"])
-    status = files.open(path, mode)
+def _file_open(calls: Calls, files: RunFiles, *, filename: str, mode: Mode, size: int) -> Json:
+    status = files.open(filename, mode)
     if mode in {"w", "x"} or (mode == "a" and not status.size):
-        _note_written(calls, path, status.size)
+        _note_written(calls, filename, status.size)
     data = b""
     if size > 0 and status.size:
-        data = files.read(path, status.identity, 0, size)
+        data = files.read(filename, status.identity, 0, size)
         calls.move_file_bytes(len(data))
-    waits: dict[str, Json] = {"waits": True} if mode != "r" and files.waits_at_close(path) else {}
+    waits: dict[str, Json] = {"waits": True} if mode != "r" and files.waits_at_close(filename) else {}
     return {**_described(status), **_content(data), **waits}
 
 
-def _read(calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
-    data = files.read(
-        _path(arguments),
-        cast("str", arguments["identity"]),
-        cast("int", arguments["offset"]),
-        cast("int", arguments["size"]),
-    )
+def _file_read(calls: Calls, files: RunFiles, *, filename: str, identity: str, offset: int, size: int) -> Json:
+    data = files.read(filename, identity, offset, size)
     calls.move_file_bytes(len(data))
     return _content(data)
 
@@ -163,84 +117,107 @@ def _content(data: bytes) -> dict[str, Json]:
     return {"data": base64.b64encode(data).decode("ascii"), "encoding": "base64"}
 
 
-def _write(calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
-    path = _path(arguments)
-    data = encoded(cast("str", arguments["content"]), cast("Encoding", arguments["encoding"]))
+def _file_write(
+    calls: Calls,
+    files: RunFiles,
+    *,
+    filename: str,
+    identity: str,
+    offset: int | None,
+    content: str,
+    encoding: Encoding,
+) -> Json:
+    data = encoded(content, encoding)
     calls.move_file_bytes(len(data))
-    end = files.write(path, cast("str", arguments["identity"]), cast("int | None", arguments["offset"]), data)
-    _note_written(calls, path, max(end, calls.written.get(_name(path), 0)))
+    end = files.write(filename, identity, offset, data)
+    _note_written(calls, filename, max(end, calls.written.get(_name(filename), 0)))
     return {"offset": end}
 
 
-def _truncate(calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
-    path, size = _path(arguments), cast("int", arguments["size"])
-    files.truncate(path, cast("str", arguments["identity"]), size)
-    _note_written(calls, path, size)
-    return {}
+def _file_truncate(calls: Calls, files: RunFiles, *, filename: str, identity: str, size: int) -> None:
+    files.truncate(filename, identity, size)
+    _note_written(calls, filename, size)
 
 
-def _close(_calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
+def _file_close(_calls: Calls, files: RunFiles, *, filename: str, identity: str) -> None:  # noqa: ARG001 - the code sends it
     """Have the workspace hold what was written, where that takes more than a folder does, and close the file."""
-    identity = cast("str", arguments["identity"])
     try:
         files.sync(identity)
     finally:
         files.release(identity)
-    return {}
 
 
-def _sync(_calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
-    files.sync(cast("str", arguments["identity"]))
-    return {}
+def _file_sync(_calls: Calls, files: RunFiles, *, filename: str, identity: str) -> None:  # noqa: ARG001 - as above
+    files.sync(identity)
 
 
-def _status(_calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
-    return _described(files.status(_path(arguments)))
+def _file_status(_calls: Calls, files: RunFiles, *, filename: str) -> Json:
+    return _described(files.status(filename))
 
 
-def _list(_calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
-    return {"entries": [{"name": entry.name, **_described(entry.status)} for entry in files.list(_path(arguments))]}
+def _list_folder(_calls: Calls, files: RunFiles, *, filename: str) -> Json:
+    return {"entries": [{"name": entry.name, **_described(entry.status)} for entry in files.list(filename)]}
 
 
-def _make_folder(_calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
-    files.make_folder(_path(arguments))
-    return {}
+def _make_folder(_calls: Calls, files: RunFiles, *, filename: str) -> None:
+    files.make_folder(filename)
 
 
-def _remove(calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
-    path = _path(arguments)
-    files.remove(path)
-    calls.written.pop(_name(path), None)
-    return {}
+def _remove_path(calls: Calls, files: RunFiles, *, filename: str) -> None:
+    files.remove(filename)
+    calls.written.pop(_name(filename), None)
 
 
-def _remove_folder(_calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
-    files.remove_folder(_path(arguments))
-    return {}
+def _remove_folder(_calls: Calls, files: RunFiles, *, filename: str) -> None:
+    files.remove_folder(filename)
 
 
-def _rename(calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
-    path, target = _path(arguments), cast("str", arguments["target"])
-    files.rename(path, target)
+def _rename_path(calls: Calls, files: RunFiles, *, filename: str, target: str) -> None:
+    files.rename(filename, target)
     status = files.status(target)
     if not status.is_folder:
-        calls.written.pop(_name(path), None)
+        calls.written.pop(_name(filename), None)
         _note_written(calls, target, status.size)
-        return {}
-    inside = _name(path) + "/"
+        return
+    inside = _name(filename) + "/"
     for name in [name for name in calls.written if name.startswith(inside)]:
         _note_written(calls, f"{target}/{name.removeprefix(inside)}", calls.written.pop(name))
-    return {}
 
 
-def _set_modified(_calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
-    files.set_modified(_path(arguments), cast("int", arguments["modified_ns"]))
-    return {}
+def _set_modified(_calls: Calls, files: RunFiles, *, filename: str, modified_ns: int) -> None:
+    files.set_modified(filename, modified_ns)
 
 
-def _usage(_calls: Calls, files: RunFiles, _arguments: Arguments) -> Json:
+def _disk_usage(_calls: Calls, files: RunFiles) -> Json:
     usage = files.usage()
     return {"total": usage.quota_bytes, "used": usage.used_bytes}
+
+
+def _opens(arguments: Arguments) -> Change | None:
+    return {"r": None, "x": MADE_HERE}.get(str(arguments["mode"]), REPEATABLE_HERE)
+
+
+def _writes(arguments: Arguments) -> Change:
+    return MADE_HERE if arguments["offset"] is None else REPEATABLE_HERE
+
+
+_FUNCTIONS = (
+    _FileFunction(_file_open, _opens, "open"),
+    _FileFunction(_file_read),
+    _FileFunction(_file_write, _writes),
+    _FileFunction(_file_truncate, REPEATABLE_HERE),
+    _FileFunction(_file_close, REPEATABLE_HERE),
+    _FileFunction(_file_sync, REPEATABLE_HERE),
+    _FileFunction(_file_status),
+    _FileFunction(_list_folder),
+    _FileFunction(_make_folder, MADE_HERE, "os.mkdir"),
+    _FileFunction(_remove_path, MADE_HERE, "os.remove"),
+    _FileFunction(_remove_folder, MADE_HERE, "os.rmdir"),
+    _FileFunction(_rename_path, MADE_HERE, "os.rename"),
+    _FileFunction(_set_modified, REPEATABLE_HERE, "os.utime"),
+    _FileFunction(_disk_usage),
+)
+"""What says where it writes, or how long a file is to be, can be done again."""
 
 
 def _described(status: Status) -> dict[str, Json]:
@@ -250,10 +227,6 @@ def _described(status: Status) -> dict[str, Json]:
         "size": status.size,
         "modified_ns": status.modified_ns,
     }
-
-
-def _path(arguments: Arguments) -> str:
-    return cast("str", arguments["filename"])
 
 
 def _name(path: str) -> str:

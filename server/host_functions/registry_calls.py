@@ -1,188 +1,258 @@
-"""Security boundary: the host functions that reach upstream tools, which code calls as `tools.…` and `call_tool`.
+"""Security boundary: the host functions that call upstream tools and read resources: `tools.…` and `read_resource`.
 
 A call passes through these steps, and each may end it: the tool is found, the operator's policy allows it, its
 arguments fit the schema, the run's budget has room, a user said yes where that is needed. Whatever fails on the way is
 a `ToolError` or `TypeError` that the code can catch, in words that say what to do. Once a call was sent that may change
 something, and it is not known whether it was done, it is the `ToolError` that is called `OutcomeUnknown`.
+
+A resource is read as a tool named `read_resource` would be called: `allow`, `deny` and `approve` hold for it, its
+answer is counted, and the privacy gate learns from it. A yes to it is no yes to a tool that really has that name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from itertools import islice
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from ...sandbox.errors import HostCallError
-from ...sandbox.host.call_slots import slot_given_back
 from ...sandbox.job import Json
 from ...tools_registry.configuration import ServerConfig
 from ...tools_registry.errors import AnswerRefused, OutcomeUnknown, RegistryError
 from ...tools_registry.models import Tool
-from ..errors import PolicyRefused, RequestRefused
+from ..errors import RequestRefused
+from ..host_call import Answer, Change, HostCall
 from ..host_work import Kind, in_thread
 from ..identity import Identity, Right
-from ..journal.changes import Change, before_change
 from ..journal.replaying import OUTCOME_UNKNOWN
-from ..privacy.gates.tool_gate import ANSWERED_BY, Recipient, given_to
+from ..privacy.gates.tool_gate import Recipient, given_to
 from ..privacy.privacy import Privacy
 from ..upstream_tools import approval, discovery
 from ..upstream_tools.approval import Decision
 from ..upstream_tools.large_json import chars_of
 from ..upstream_tools.registry import Registry
+from ..upstream_tools.tool_rules import READ_RESOURCE, resource_reader
 from ..upstream_tools.wiring import config_of
-from . import saved_answers
 from .approval_questions import approved, is_granted, judge_calls
 from .audited_calls import AuditedCall, audited
-from .broker import Arguments, Calls, Handler, Tell
+from .broker import Calls, Tell, failed, host_function, raised_in_code
 from .call_log import BYTES_MAX, RETURNS_MAX
 from .run_calls import MESSAGE_CHARS_MAX
-from .saved_answers import Save
+from .saved_answers import Save, Saving, judge_saving, taken_out
 from .sign_in_questions import signed_in, with_sign_in
 
 if TYPE_CHECKING:
     from ...tools_registry.upstream.results import ToolResult
 
-_TEXT = (str,)
-_TEXT_OR_NONE = (str, type(None))
-_WHOLE_OR_NONE = (int, type(None))
-_NAMES_MAX = 20
+_KEPT_AS = f"{READ_RESOURCE}\0"
+"""What a user's yes to reading resources is kept as: no tool has a name that cannot be printed."""
 
 
-def handlers(registry: Registry, privacy: Privacy, save: Save) -> Mapping[str, Handler]:
-    """Return what answers for upstream tools, by name; `privacy` puts values in for tokens where policy allows it."""
-    asked = {
-        "search_tools": Handler(
-            partial(_search_tools, registry, privacy),
-            {"query": _TEXT, "category": _TEXT_OR_NONE, "detail_level": _TEXT, "limit": _WHOLE_OR_NONE},
-            frozenset({"query"}),
-        ),
-        "get_tool_definition": Handler(
-            partial(_get_tool_definition, registry),
-            {"tool_name": _TEXT, "category": _TEXT_OR_NONE, "detail_level": _TEXT},
-            frozenset({"tool_name"}),
-        ),
-        "list_servers": Handler(partial(_list_servers, registry), {}, frozenset()),
-        "list_names": Handler(partial(_list_names, registry), {"server": _TEXT_OR_NONE}, frozenset()),
-        "list_tools": Handler(
-            partial(_list_tools, registry),
-            {"server": _TEXT_OR_NONE, "tool": _TEXT_OR_NONE, "detail_level": _TEXT},
-            frozenset({"server"}),
-        ),
-        "named_servers": Handler(partial(_named_servers, registry), {"names": (dict,)}, frozenset({"names"})),
-        "describe_server": Handler(partial(_describe_server, registry), {"server": _TEXT}, frozenset({"server"})),
-        "describe_servers": Handler(partial(_describe_servers, registry), {}, frozenset()),
-        "capability_summary": Handler(partial(_capability_summary, registry), {}, frozenset()),
-    }
-    call = Handler(
-        partial(_call_tool, registry, privacy, save),
-        {"name": _TEXT, "arguments": (dict,), "positional": (list,)},
-        frozenset({"name", "arguments"}),
-    )
-    judge = Handler(partial(judge_calls, registry), {"calls": (list,)}, frozenset({"calls"}))
-    return {**asked, "call_tool": call, "judge_calls": judge}
+@dataclass(frozen=True, slots=True)
+class RegistryCalls:
+    """Answers for upstream tools. `privacy` puts values in for tokens where policy allows it; `save` writes a file."""
 
+    registry: Registry
+    privacy: Privacy
+    save: Save
 
-async def _call_tool(registry: Registry, privacy: Privacy, save: Save, calls: Calls, arguments: Arguments) -> Json:
-    name = cast("str", arguments["name"])
-    given = cast("Mapping[str, Json]", arguments["arguments"])
-    may_change = False
-    with calls.log.call(name) as entry, audited(calls, entry) as line:
-        try:
-            line.chars_in = await chars_of([given, arguments.get("positional")])
-            pay(calls, line.chars_in)
-            await _list_as_caller(registry, calls, name)
-            with slot_given_back():
-                tool = await _meant(registry, line, name)
-            entry.tool, entry.found = tool.full_name, True
-            server, decision = await _judged(registry, line, tool)
-            if decision is Decision.REFUSE:
-                raise failed(approval.why_refused(tool.name, server))
-            save_to, given = await saved_answers.taken_out(calls, privacy, tool, given)
-            given = await _named(tool, name, cast("Sequence[Json]", arguments.get("positional", ())), given)
-            given = await given_to_tool(privacy, calls, tool, server, given)
+    @host_function()
+    async def judge_calls(self, run: Calls, /, *, calls: list[Json]) -> Json:
+        """Judge the calls that stand in a program; see `approval_questions`."""
+        return await judge_calls(self.registry, run, calls)
+
+    @host_function()
+    async def call_tool(
+        self,
+        calls: Calls,
+        *,
+        name: str,
+        arguments: Mapping[str, Json],
+        positional: list[Json] = [],  # noqa: B006 - never changed
+        call: HostCall,
+    ) -> Answer | Json:
+        """Call a tool and return its answer, or what was saved of it."""
+        registry, who, given, may_change = self.registry, calls.caller.identity, arguments, False
+        with calls.log.call(name) as entry, audited(calls, entry) as line, raised_in_code(name):
             try:
-                tool, fitting = await _fitting(registry, calls.caller.identity, tool, given)
-            except HostCallError as error:
-                raise HostCallError(f"{error}{privacy.why_tokens(given)}", type=error.type) from error
-            server, decision = await _judged(registry, line, tool)  # again: it may just have said what else it does
-            if calls.dry_run and not approval.runs_dry(
-                tool, server, is_granted=await is_granted(registry, calls, tool)
-            ):
-                line.dry()
-                calls.log.forget(entry)
-                return await _noted_down(registry, calls, tool, fitting, approval.why_not_dry(tool, server))
-            if not server.only_reads(tool):
-                calls.caller.identity.require(Right.TOOLS_WRITE)
-            if decision is Decision.ASK:
-                await approved(registry, privacy, calls, tool, server=server, arguments=fitting)
-                line.approved()
-            await signed_in(registry, calls, server)
-            await line.sent()
-            may_change = not server.only_reads(tool)
-            if may_change:
-                await before_change(Change(leaves=True, repeatable=tool.annotations.get("idempotentHint") is True))
-            result = await _sent(registry, calls, server, tool, fitting)
-        except PolicyRefused as error:
-            raise failed(str(error)) from error
-        except RegistryError as error:
-            unknown = may_change and isinstance(error, AnswerRefused | OutcomeUnknown)
-            kind = OUTCOME_UNKNOWN if unknown else "ToolError"
-            raise HostCallError(f"{error}{privacy.why_tokens(given)}", type=kind) from error
-        (await registry.usage()).called(calls.caller.scope, tool.full_name)
-        value = _with_attachments(result)
-        line.chars_out = await chars_of(value)
-        pay(calls, line.chars_out)
+                line.chars_in = await chars_of([given, positional or None])
+                _pay(calls, line.chars_in)
+                await self._list_as_caller(calls, name)
+                with calls.waits.for_server():
+                    tool = await self._meant(line, name)
+                entry.tool, entry.found = tool.full_name, True
+                server, _ = await self._judged(line, tool)
+                save_to, given = await taken_out(calls, self.privacy, tool, given)
+                given = await _named(tool, name, positional, given)
+                given = await self._given_to_tool(calls, tool, server, given)
+                try:
+                    tool, fitting = await self._fitting(calls, who, tool, given)
+                except HostCallError as error:
+                    raise HostCallError(f"{error}{self.privacy.why_tokens(given)}", type=error.type) from error
+                server, decision = await self._judged(line, tool)  # again: it may just have said what else it does
+                if calls.dry_run and not approval.runs_dry(
+                    tool, server, is_granted=await is_granted(registry, calls, tool)
+                ):
+                    line.dry()
+                    calls.log.forget(entry)
+                    return await self._noted_down(calls, tool, fitting, approval.may_write(tool, server))
+                if not server.only_reads(tool):
+                    who.require(Right.TOOLS_WRITE)
+                if decision is Decision.ASK:
+                    await approved(registry, self.privacy, calls, tool, server=server, arguments=fitting)
+                    line.approved()
+                await signed_in(registry, calls, server)
+                await line.sent()
+                may_change = not server.only_reads(tool)
+                if may_change:
+                    await call.before(Change(leaves=True, repeatable=tool.annotations.get("idempotentHint") is True))
+                result = await self._sent(calls, server, tool, fitting)
+            except RegistryError as error:
+                unknown = may_change and isinstance(error, AnswerRefused | OutcomeUnknown)
+                kind = OUTCOME_UNKNOWN if unknown else "ToolError"
+                raise HostCallError(f"{error}{self.privacy.why_tokens(given)}", type=kind) from error
+            (await registry.usage()).called(calls.caller.scope, tool.full_name)
+            value = _with_attachments(result)
+            line.chars_out = await chars_of(value)
+            _pay(calls, line.chars_out)
+            if save_to is not None:
+                return await Saving(calls, call, self.save).result(tool.server, result, save_to)
+            await self._note_returns(calls, tool)
+            return Answer(value, f"{tool.server}.{tool.name}")
+
+    @host_function()
+    async def read_resource(
+        self, calls: Calls, *, server: str, uri: str, save_to: str | None = None, call: HostCall
+    ) -> Json:
+        """Return what a resource holds, or what was saved of it."""
+        registry = self.registry
         if save_to is not None:
-            return await saved_answers.save_result(calls, save, tool.server, result, save_to)
-        ANSWERED_BY.set(f"{tool.server}.{tool.name}")
-        await _note_returns(registry, calls, tool)
+            save_to = await judge_saving(calls, self.privacy, save_to)
+        log = calls.log.call(f"{server}.{READ_RESOURCE}")
+        with log as entry, audited(calls, entry) as line, raised_in_code(READ_RESOURCE):
+            tool = resource_reader(await discovery.server_name(registry, calls.caller.identity, server))
+            entry.tool, entry.found = tool.full_name, True
+            config, decision = await self._judged(line, tool)
+            given = await self._given_to_tool(calls, tool, config, {"uri": uri})
+            if decision is Decision.ASK:
+                await approved(registry, self.privacy, calls, tool, server=config, arguments=given, kept_as=_KEPT_AS)
+                line.approved()
+            await line.sent()
+            read = partial(registry.read_resource, tool.server, cast("str", given["uri"]), keep=calls.attachments.keep)
+            value = await with_sign_in(registry, calls, config, lambda owner: read(owner=owner))
+            line.chars_out = await chars_of(value)
+            _pay(calls, line.chars_out)
+            return value if save_to is None else await Saving(calls, call, self.save).value(value, save_to)
+
+    @host_function()
+    async def list_resources(self, calls: Calls, *, server: str) -> Json:
+        """Return the resources of a server."""
+        with calls.waits.for_server():
+            name = await discovery.server_name(self.registry, calls.caller.identity, server)
+            config = (await self.registry.configuration()).server(name)
+            refusal = self.registry.ruled(calls.caller.identity, resource_reader(name), config).refusal
+        if refusal is not None:
+            raise refusal
+        return await self._listed(calls, config, "resources")
+
+    @host_function()
+    async def list_prompts(self, calls: Calls, *, server: str) -> Json:
+        """Return the prompts of a server."""
+        with calls.waits.for_server():
+            name = await discovery.server_name(self.registry, calls.caller.identity, server)
+            config = (await self.registry.configuration()).server(name)
+        return await self._listed(calls, config, "prompts")
+
+    async def _listed(self, calls: Calls, server: ServerConfig, kind: Literal["resources", "prompts"]) -> Json:
+        listed = partial(self.registry.listed_beside_tools, server.name, kind)
+        value = cast("Json", await with_sign_in(self.registry, calls, server, listed))
+        _pay(calls, await chars_of(value))
         return value
 
+    async def _meant(self, line: AuditedCall, name: str) -> Tool:
+        """Return the tool that a name means; one that the policy hides is noted for the audit log alone."""
+        who = line.calls.caller.identity
+        try:
+            return await discovery.found(self.registry, who, name)
+        except RegistryError:
+            line.hidden = await self.registry.hidden(who, name)
+            raise
 
-async def _meant(registry: Registry, line: AuditedCall, name: str) -> Tool:
-    """Return the tool that a name means; one that the policy hides is noted for the audit log alone."""
-    who = line.calls.caller.identity
-    try:
-        return await discovery.found(registry, who, name)
-    except RegistryError:
-        line.hidden = await registry.hidden(who, name)
-        raise
+    async def _judged(self, line: AuditedCall, tool: Tool) -> tuple[ServerConfig, Decision]:
+        """Return the server's entry as it holds for the caller and the tool, and whether a user is to be asked."""
+        server = config_of(tool, await self.registry.configuration())
+        return line.judged(self.registry.ruled(line.calls.caller.identity, tool, server), tool)
 
+    async def _sent(self, calls: Calls, server: ServerConfig, tool: Tool, arguments: Mapping[str, Json]) -> ToolResult:
+        told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)
+        send = partial(self.registry.call, tool, arguments, on_progress=told, keep=calls.attachments.keep)
+        result = await with_sign_in(self.registry, calls, server, lambda owner: send(owner=owner))
+        if result.has_nulls:
+            calls.log.nulled[tool.full_name] = None
+        return result
 
-async def _sent(
-    registry: Registry, calls: Calls, server: ServerConfig, tool: Tool, arguments: Mapping[str, Json]
-) -> ToolResult:
-    told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)
-    send = partial(registry.call, tool, arguments, on_progress=told, keep=calls.attachments.keep)
-    result = await with_sign_in(registry, calls, server, lambda owner: send(owner=owner))
-    if result.has_nulls:
-        calls.log.nulled[tool.full_name] = None
-    return result
+    async def _list_as_caller(self, calls: Calls, name: str) -> None:
+        """List the tools of a server that lists none without a sign-in of its caller, where they are not known."""
+        server = await self.registry.listed_by_callers(name, calls.caller.identity)
+        if server is None:
+            return
+        prefix = f"{server.name}."
+        asked = name.removeprefix(prefix) if name.startswith(prefix) else name.partition(".")[2]
+        tool = Tool(asked, server.name, server.name)
+        if self.registry.ruled(calls.caller.identity, tool, server).refusal is None:
+            await with_sign_in(self.registry, calls, server, partial(self.registry.list_as, server.name))
 
+    async def _note_returns(self, calls: Calls, tool: Tool) -> None:
+        if len(calls.log.returns) < RETURNS_MAX and tool.full_name not in calls.log.returns:
+            untold = await discovery.untold_returns(self.registry, tool, calls.caller.scope)
+            if untold is not None:
+                calls.log.returns[tool.full_name] = untold
 
-async def _list_as_caller(registry: Registry, calls: Calls, name: str) -> None:
-    """List the tools of a server that lists none without a sign-in of its caller, where they are not known."""
-    server = await registry.listed_by_callers(name, calls.caller.identity)
-    if server is None:
-        return
-    prefix = f"{server.name}."
-    asked = name.removeprefix(prefix) if name.startswith(prefix) else name.partition(".")[2]
-    if registry.ruled(calls.caller.identity, Tool(asked, server.name, server.name), server).refusal is None:
-        await with_sign_in(registry, calls, server, partial(registry.list_as, server.name))
+    async def _noted_down(self, calls: Calls, tool: Tool, arguments: Mapping[str, Json], why: str) -> Json:
+        calls.log.note_dry(tool.full_name, arguments, await chars_of(arguments))
+        calls.log.made_up.setdefault(tool.full_name, why)
+        from ...tools_registry.describing.placeholders import placeholder
 
+        learned = (await self.registry.learned()).get(tool.full_name)
+        return await in_thread(Kind.SEARCH, partial(placeholder, tool, arguments, learned))
 
-async def _judged(registry: Registry, line: AuditedCall, tool: Tool) -> tuple[ServerConfig, Decision]:
-    """Return the server's entry as it holds for the caller and the tool, and what becomes of a call.
+    async def _fitting(
+        self, calls: Calls, who: Identity, tool: Tool, given: Mapping[str, Json]
+    ) -> tuple[Tool, dict[str, Json]]:
+        """Return the arguments as the schema names them; where they do not fit, the server is asked for its schema.
 
-    Raises `PolicyRefused`.
-    """
-    server = config_of(tool, await registry.configuration())
-    ruled = registry.ruled(line.calls.caller.identity, tool, server)
-    line.ruled(ruled)
-    if ruled.refusal is not None:
-        raise ruled.refusal
-    return ruled.server, line.judged(tool, ruled.server)
+        Raises `HostCallError`, which says which field.
+        """
+        from ..upstream_tools.tool_arguments import checked
+
+        try:
+            return tool, await in_thread(Kind.SEARCH, partial(checked, tool, given))
+        except HostCallError:
+            with calls.waits.for_server():
+                if not await self.registry.refresh(tool.server):
+                    raise
+        tool = await self.registry.find(tool.full_name, who=who)
+        return tool, await in_thread(Kind.SEARCH, partial(checked, tool, given))
+
+    async def _given_to_tool(
+        self, calls: Calls, tool: Tool, server: ServerConfig, arguments: Mapping[str, Json]
+    ) -> Mapping[str, Json]:
+        """Return the arguments with the values that the tool may have. Raises `HostCallError` where it may not all."""
+        to = Recipient(tool.server, tool.name, server.restore, takes_tokens=server.takes_tokens(tool.name))
+        note = partial(calls.log.note_left, tool.full_name)
+        try:
+            return await given_to(
+                self.privacy,
+                calls.caller,
+                to,
+                arguments,
+                given=calls.given.get(to.name, ()),
+                run=calls.run_id,
+                note=note,
+            )
+        except RequestRefused as error:
+            raise failed(str(error)) from error
 
 
 def _with_attachments(result: ToolResult) -> Json:
@@ -192,70 +262,12 @@ def _with_attachments(result: ToolResult) -> Json:
     return value
 
 
-async def _note_returns(registry: Registry, calls: Calls, tool: Tool) -> None:
-    """Note for the report what the tool returns, where the caller's model has not read it."""
-    if len(calls.log.returns) < RETURNS_MAX and tool.full_name not in calls.log.returns:
-        untold = await discovery.untold_returns(registry, tool, calls.caller.scope)
-        if untold is not None:
-            calls.log.returns[tool.full_name] = untold
-
-
-async def _noted_down(registry: Registry, calls: Calls, tool: Tool, arguments: Mapping[str, Json], why: str) -> Json:
-    """Note a call that a dry run does not make, and return what stands for its answer."""
-    calls.log.note_dry(tool.full_name, arguments, await chars_of(arguments))
-    calls.log.made_up.setdefault(tool.full_name, why)
-    from ...tools_registry.describing.placeholders import placeholder
-
-    learned = (await registry.learned()).get(tool.full_name)
-    return await in_thread(Kind.SEARCH, partial(placeholder, tool, arguments, learned))
-
-
 async def _tell(tell: Tell, name: str, progress: float, total: float | None, message: str | None) -> None:
     done = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
     await tell(f"{name}: {done}{f', {message[:MESSAGE_CHARS_MAX]}' if message else ''}")
 
 
-async def _fitting(
-    registry: Registry, who: Identity, tool: Tool, given: Mapping[str, Json]
-) -> tuple[Tool, dict[str, Json]]:
-    """Return the arguments as the schema names them; where they do not fit, the server is asked for its schema of now.
-
-    Raises `HostCallError`, which says which field.
-    """
-    from ..upstream_tools.tool_arguments import checked
-
-    try:
-        return tool, await in_thread(Kind.SEARCH, partial(checked, tool, given))
-    except HostCallError:
-        with slot_given_back():
-            if not await registry.refresh(tool.server):
-                raise
-    tool = await registry.find(tool.full_name, who=who)
-    return tool, await in_thread(Kind.SEARCH, partial(checked, tool, given))
-
-
-async def given_to_tool(
-    privacy: Privacy, calls: Calls, tool: Tool, server: ServerConfig, arguments: Mapping[str, Json]
-) -> Mapping[str, Json]:
-    """Return the arguments with the values that the tool may have. Raises `HostCallError` where it may not have all."""
-    to = Recipient(tool.server, tool.name, server.restore, takes_tokens=server.takes_tokens(tool.name))
-    note = partial(calls.log.note_left, tool.full_name)
-    try:
-        return await given_to(
-            privacy,
-            calls.caller,
-            to,
-            arguments,
-            given=calls.given.get(to.name, ()),
-            run=calls.outermost.attachments.run_id,
-            note=note,
-        )
-    except RequestRefused as error:
-        raise failed(str(error)) from error
-
-
-def pay(calls: Calls, count: int) -> None:
-    """Count what a run moves. Raises `HostCallError` where that is more than it may."""
+def _pay(calls: Calls, count: int) -> None:
     if not calls.log.move(count):
         raise failed(
             f"This run moved more than {BYTES_MAX // 1024**2} MB to and from tools, which is its budget. "
@@ -264,91 +276,8 @@ def pay(calls: Calls, count: int) -> None:
 
 
 async def _named(tool: Tool, name: str, positional: Sequence[Json], given: Mapping[str, Json]) -> Mapping[str, Json]:
-    """Return the arguments by name, those by position too."""
     if not positional:
         return given
     from ..upstream_tools.tool_arguments import named
 
     return await in_thread(Kind.SEARCH, partial(named, tool, name, positional, given))
-
-
-def failed(message: str) -> HostCallError:
-    """Return an error that code sees as a `ToolError`."""
-    return HostCallError(message, type="ToolError")
-
-
-async def _search_tools(registry: Registry, privacy: Privacy, calls: Calls, arguments: Arguments) -> Json:
-    """Search. Where everything is filtered, code may search for what its model must not see: that is not remembered."""
-    return await answered(
-        discovery.search(
-            registry,
-            calls.caller.identity,
-            cast("str", arguments["query"]),
-            category=cast("str | None", arguments.get("category")),
-            detail_level=cast("str", arguments.get("detail_level", "summary")),
-            limit=cast("int | None", arguments.get("limit")),
-            asked_by=None if privacy.filters else calls.caller.scope,
-        )
-    )
-
-
-async def _get_tool_definition(registry: Registry, calls: Calls, arguments: Arguments) -> Json:
-    return await answered(
-        discovery.definition(
-            registry,
-            calls.caller.identity,
-            cast("str", arguments["tool_name"]),
-            category=cast("str | None", arguments.get("category")),
-            detail_level=cast("str", arguments.get("detail_level", "full")),
-        )
-    )
-
-
-async def _list_servers(registry: Registry, calls: Calls, _arguments: Arguments) -> Json:
-    return await answered(discovery.servers(registry, calls.caller.identity))
-
-
-async def _list_names(registry: Registry, calls: Calls, arguments: Arguments) -> Json:
-    return await answered(discovery.names(registry, calls.caller.identity, cast("str | None", arguments.get("server"))))
-
-
-async def _named_servers(registry: Registry, calls: Calls, arguments: Arguments) -> Json:
-    names = dict(islice(cast("Mapping[str, Json]", arguments["names"]).items(), _NAMES_MAX))
-    return await answered(discovery.named_servers(registry, calls.caller.identity, names))
-
-
-async def _list_tools(registry: Registry, calls: Calls, arguments: Arguments) -> Json:
-    return await answered(
-        discovery.tools_of(
-            registry,
-            calls.caller.identity,
-            cast("str | None", arguments["server"]),
-            tool=cast("str | None", arguments.get("tool")),
-            detail_level=cast("str", arguments.get("detail_level", "summary")),
-        )
-    )
-
-
-async def _describe_server(registry: Registry, calls: Calls, arguments: Arguments) -> Json:
-    return await answered(discovery.server(registry, calls.caller.identity, cast("str", arguments["server"])))
-
-
-async def _describe_servers(registry: Registry, calls: Calls, _arguments: Arguments) -> Json:
-    return await answered(discovery.servers_with_tools(registry, calls.caller.identity))
-
-
-async def _capability_summary(registry: Registry, calls: Calls, _arguments: Arguments) -> Json:
-    return await answered(discovery.summary(registry, calls.caller.identity))
-
-
-async def answered(asked: Awaitable[object]) -> Json:
-    """Return an answer about upstream servers; what fails is an error that the code can catch."""
-    with slot_given_back():
-        try:
-            return cast("Json", await asked)
-        except RegistryError as error:
-            raise failed(str(error)) from error
-        except PolicyRefused as error:
-            raise failed(str(error)) from error
-        except RequestRefused as error:
-            raise HostCallError(str(error), type="ValueError") from error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -17,20 +18,20 @@ from ...workspace.errors import WorkspaceError
 from ...workspace.names import RUNS
 from ...workspace.store import changeable
 from ..errors import RightMissing
+from ..host_call import REPEATABLE_HERE, HostCall
 from ..host_work import Kind, in_thread
-from ..journal.changes import REPEATABLE_HERE, before_change
 from ..rights import HOST_FUNCTIONS, require
+from .broker import Calls, failed
 
 if TYPE_CHECKING:
     from ...tools_registry.models import Tool
     from ...tools_registry.upstream.results import ToolResult
     from ..privacy.privacy import Privacy
-    from .broker import Calls
 
 SAVE_TO = "save_to"
 _NAMED_MAX = 10
 
-Save = Callable[["Calls", str, bytes], Awaitable[Json]]
+Save = Callable[[Calls, str, bytes], Awaitable[Json]]
 """Writes a file of the workspace, or notes it down in a dry run, and returns `{filename, size}`."""
 
 
@@ -67,64 +68,70 @@ async def judge_saving(calls: Calls, privacy: Privacy, name: str) -> str:
     except RightMissing as error:
         raise HostCallError(str(error), type="PermissionError") from error
     if privacy.filters:
-        run = calls.outermost.attachments.run_id
-        name = cast("str", await privacy.restored(calls.caller, name, destination="workspace", run=run))
+        restored = await privacy.restored(calls.caller, name, destination="workspace", run=calls.run_id)
+        name = cast("str", restored)
     changeable(name)
     return name
 
 
-async def save_result(calls: Calls, save: Save, server: str, result: ToolResult, name: str) -> Json:
-    """Save what a tool answered. Raises `HostCallError` where that is more than one file, and `WorkspaceError`."""
-    try:
-        return await _save_one(calls, save, server, result, name)
-    except WorkspaceError as error:
-        raise type(error)(f"The tool answered, and that could not be saved: {error}", error.number) from error
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """Saves for one host call, by what writes a file for its run."""
 
+    calls: Calls
+    call: HostCall
+    save: Save
 
-async def _save_one(calls: Calls, save: Save, server: str, result: ToolResult, name: str) -> Json:
-    parts = result.parts
-    kept = [each for each in parts if isinstance(each, Mapping) and "handle" in each]
-    links = [each for each in parts if isinstance(each, Mapping) and each.get("type") == "resource_link"]
-    embedded = [each for each in parts if isinstance(each, Mapping) and isinstance(each.get("text"), str)]
-    if len(kept) > 1 or (not kept and len(links) > 1):
-        where = ", ".join(repr(str(each["handle" if kept else "uri"])) for each in (kept or links)[:_NAMED_MAX])
-        each_by = (
-            "write_file(name, read_file(handle, encoding=None)), where the handles are"
-            if kept
-            else f"read_resource({server!r}, uri, {SAVE_TO}=name), where the URIs are"
-        )
-        raise HostCallError(
-            f"The tool answered with {len(kept or links)} files, and {SAVE_TO} saves one. Save each with {each_by} "
-            f"{where}.",
-            type="ToolError",
-        )
-    if kept:
-        return await save_value(calls, save, kept[0], name)
-    if links:
-        return await calls.answer("read_resource", {"server": server, "uri": str(links[0]["uri"]), SAVE_TO: name})
-    if len(embedded) == 1 and len(parts) == 1:
-        return await save_value(calls, save, embedded[0]["text"], name)
-    if not result.is_structured and parts and all(isinstance(each, str) for each in parts):
-        return await save_value(calls, save, "\n".join(cast("tuple[str, ...]", parts)), name)
-    return await save_value(calls, save, result.value, name)
+    async def result(self, server: str, result: ToolResult, name: str) -> Json:
+        """Save what a tool answered. Raises `HostCallError` where that is more than one file, and `WorkspaceError`."""
+        try:
+            return await self._one(server, result, name)
+        except WorkspaceError as error:
+            raise type(error)(f"The tool answered, and that could not be saved: {error}", error.number) from error
 
+    async def _one(self, server: str, result: ToolResult, name: str) -> Json:
+        parts = result.parts
+        kept = [each for each in parts if isinstance(each, Mapping) and "handle" in each]
+        links = [each for each in parts if isinstance(each, Mapping) and each.get("type") == "resource_link"]
+        embedded = [each for each in parts if isinstance(each, Mapping) and isinstance(each.get("text"), str)]
+        if len(kept) > 1 or (not kept and len(links) > 1):
+            where = ", ".join(repr(str(each["handle" if kept else "uri"])) for each in (kept or links)[:_NAMED_MAX])
+            each_by = (
+                "write_file(name, read_file(handle, encoding=None)), where the handles are"
+                if kept
+                else f"read_resource({server!r}, uri, {SAVE_TO}=name), where the URIs are"
+            )
+            raise failed(
+                f"The tool answered with {len(kept or links)} files, and {SAVE_TO} saves one. Save each with {each_by} "
+                f"{where}."
+            )
+        if kept:
+            return await self.value(kept[0], name)
+        if links:
+            link = {"server": server, "uri": str(links[0]["uri"]), SAVE_TO: name}
+            return (await self.calls.answer(replace(self.call, name="read_resource", arguments=link))).value
+        if len(embedded) == 1 and len(parts) == 1:
+            return await self.value(embedded[0]["text"], name)
+        if not result.is_structured and parts and all(isinstance(each, str) for each in parts):
+            return await self.value("\n".join(cast("tuple[str, ...]", parts)), name)
+        return await self.value(result.value, name)
 
-async def save_value(calls: Calls, save: Save, value: Json, name: str) -> Json:
-    """Save a value: the content of an attachment, which then is no longer kept beside, a text, anything else as JSON.
+    async def value(self, value: Json, name: str) -> Json:
+        """Save the content of an attachment, which then is no longer kept beside, a text, or anything else as JSON.
 
-    Raises `HostCallError`, `WorkspaceError`.
-    """
-    await before_change(REPEATABLE_HERE)
-    if isinstance(value, Mapping) and "handle" in value:
-        attachments = calls.attachments
-        handle = str(value["handle"])
-        content = attachments.held(handle)
-        if content is not None:
-            saved = await save(calls, name, content)
-            if attachments.files.pop(handle.removeprefix(f"{RUNS}/{attachments.run_id}/"), None) is not None:
-                attachments.size -= len(content)
-            return saved
-    if isinstance(value, str):
-        return await save(calls, name, value.encode("utf-8", "surrogatepass"))
-    text = await in_thread(Kind.FILES, partial(json.dumps, value, ensure_ascii=False))
-    return await save(calls, name, text.encode("utf-8", "surrogatepass"))
+        Raises `HostCallError`, `WorkspaceError`.
+        """
+        await self.call.before(REPEATABLE_HERE)
+        if isinstance(value, Mapping) and "handle" in value:
+            attachments = self.calls.attachments
+            handle = str(value["handle"])
+            content = attachments.held(handle)
+            if content is not None:
+                saved = await self.save(self.calls, name, content)
+                if attachments.files.pop(handle.removeprefix(f"{RUNS}/{attachments.run_id}/"), None) is not None:
+                    attachments.size -= len(content)
+                return saved
+        text = value
+        if not isinstance(text, str):
+            text = await in_thread(Kind.FILES, partial(json.dumps, value, ensure_ascii=False))
+        return await self.save(self.calls, name, text.encode("utf-8", "surrogatepass"))

@@ -10,8 +10,6 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from ...sandbox.errors import HostCallError
-from ...sandbox.host.call_slots import slot_given_back
-from ...sandbox.host.run_clock import paused
 from ...tools_registry.configuration import ServerConfig, SignInOf
 from ...tools_registry.errors import SignInFailed, SignInNeeded
 from ...tools_registry.names import test_of
@@ -19,13 +17,12 @@ from ...tools_registry.sign_in.owners import OPERATOR, Owner
 from ..caller import NobodyAnswers, NoMoreQuestions, OpenLink
 from ..errors import RequestRefused
 from ..identity import Right
-from ..journal.changes import waits_for_user
 from ..sign_ins.signing_in import PATH, asked_sign_in, signed_in_here
+from .broker import Calls, failed
 
 if TYPE_CHECKING:
     from ..sign_ins.sign_ins import SignIns
     from ..upstream_tools.registry import Registry
-    from .broker import Calls
 
 T = TypeVar("T")
 
@@ -39,23 +36,23 @@ async def with_sign_in(
     Raises what `send` raises, `RequestRefused`, and `HostCallError` where there is no sign-in.
     """
     if server.sign_in is SignInOf.OPERATOR:
-        return await _sent(send, OPERATOR)
+        return await _sent(calls, send, OPERATOR)
     sign_ins = registry.sign_ins
     if sign_ins is None:
-        raise _failed(
+        raise failed(
             f"The server {server.name!r} is called with the sign-in of its {server.sign_in}, and there is none here. "
             "Call it from code."
         )
     owner = _owner(sign_ins, calls, server)
     version = await _ready(sign_ins, calls, server, owner, after=None)
     try:
-        return await _sent(send, owner)
+        return await _sent(calls, send, owner)
     except SignInNeeded:
         if await sign_ins.version(server, owner) == version and server.name in calls.approvals.signed_in:
             raise _not_taken(server) from None
         await _ready(sign_ins, calls, server, owner, after=version)
     try:
-        return await _sent(send, owner)
+        return await _sent(calls, send, owner)
     except SignInNeeded:
         raise _not_taken(server) from None
 
@@ -71,11 +68,11 @@ def _owner(sign_ins: SignIns, calls: Calls, server: ServerConfig) -> Owner:
     try:
         return sign_ins.owner(server, calls.caller)
     except RequestRefused as error:
-        raise _failed(str(error)) from error
+        raise failed(str(error)) from error
 
 
-async def _sent(send: Callable[[Owner], Awaitable[T]], owner: Owner) -> T:
-    with slot_given_back():
+async def _sent(calls: Calls, send: Callable[[Owner], Awaitable[T]], owner: Owner) -> T:
+    with calls.waits.for_server():
         return await send(owner)
 
 
@@ -85,10 +82,10 @@ async def _ready(
     """Have a sign-in, a later one than `after`, which the server did not take; return its version."""
     if server.token_exchange is not None:
         try:
-            with slot_given_back():
+            with calls.waits.for_server():
                 await sign_ins.exchange(server, calls.caller, anew=after is not None)
         except SignInNeeded as error:
-            raise _failed(str(error)) from None
+            raise failed(str(error)) from None
         return 0
     found = await sign_ins.version(server, owner)
     if found is not None and found != after:
@@ -105,28 +102,28 @@ async def _sign_in(sign_ins: SignIns, calls: Calls, server: ServerConfig, owner:
     """Have the user sign in. Raises `HostCallError` where that cannot be, or did not happen."""
     caller, name = calls.caller, server.name
     if server.sign_in is SignInOf.TENANT and not caller.identity.may(Right.ADMIN):
-        raise _failed(
+        raise failed(
             f"The server {name!r} is called with the tenant's sign-in, and there is none that it takes. Have somebody "
             "sign in whose token has the scope admin."
         )
     open_link = caller.open_link
     if open_link is None:
-        raise _failed(
+        raise failed(
             f"The server {name!r} wants a sign-in of {_whose(server)}, and this client cannot have its user open a "
             f"link. Use a client that can (URL elicitation), or have the operator run {test_of(name)} for its user."
         )
     if name in calls.approvals.signed_in:
-        raise _failed(
+        raise failed(
             f"The user was asked in this run to sign in to the server {name!r}. Run the code again to ask again."
         )
     calls.approvals.signed_in.add(name)
     try:
-        with paused(), slot_given_back(), waits_for_user():
+        with calls.waits.for_user():
             await _asked(sign_ins, calls, server, owner, open_link)
     except (NobodyAnswers, NoMoreQuestions):
-        raise _failed(f"Nobody answered whether to sign in to the server {name!r}. Run the code again.") from None
+        raise failed(f"Nobody answered whether to sign in to the server {name!r}. Run the code again.") from None
     except (SignInNeeded, SignInFailed) as error:
-        raise _failed(str(error)) from None
+        raise failed(str(error)) from None
 
 
 async def _asked(sign_ins: SignIns, calls: Calls, server: ServerConfig, owner: Owner, open_link: OpenLink) -> None:
@@ -149,7 +146,7 @@ async def _asked(sign_ins: SignIns, calls: Calls, server: ServerConfig, owner: O
 
 
 def _not_taken(server: ServerConfig) -> HostCallError:
-    return _failed(
+    return failed(
         f"The server {server.name!r} does not take the sign-in that was made for it. Ask its operator; to sign in "
         "again, run the code again."
     )
@@ -157,7 +154,3 @@ def _not_taken(server: ServerConfig) -> HostCallError:
 
 def _whose(server: ServerConfig) -> str:
     return "the tenant" if server.sign_in is SignInOf.TENANT else "its caller"
-
-
-def _failed(message: str) -> HostCallError:
-    return HostCallError(message, type="ToolError")

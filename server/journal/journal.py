@@ -10,8 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakValueDictionary
 
-from ...sandbox.job import HostCalls, Isolation, Job, Outcome, Recorder, Start
+from ...sandbox.job import Isolation, Job, Outcome, Recorder, Start
 from ..database import Opening
+from ..host_call import Answers
 from ..host_work import Kind, in_thread
 from ..identity import LOCAL_IDENTITY, Identity
 from ..lru import Lru
@@ -53,7 +54,7 @@ class BegunRun:
 class Kept(Protocol):
     """What a run that goes on is told to, whether it is journaled or not."""
 
-    def around(self, answer: HostCalls) -> HostCalls:
+    def around(self, answer: Answers) -> Answers:
         """Return what answers host calls as `answer` does."""
         ...
 
@@ -84,7 +85,7 @@ class Kept(Protocol):
 class _Unkept:
     """A run that is not journaled."""
 
-    def around(self, answer: HostCalls) -> HostCalls:
+    def around(self, answer: Answers) -> Answers:
         return answer
 
     async def ended(self, _outcome: Outcome, _called: Iterable[Called]) -> None:
@@ -140,6 +141,7 @@ class Journal:
             partial(self._placed, run),
             begin_bytes=begin_bytes,
             is_patient=run.is_patient,
+            waits=run.job.waits,
         )
         return self._opened(journal, run.run_id)
 
@@ -154,7 +156,8 @@ class Journal:
         """Return the journal in which a run goes on that was taken up."""
         written = WrittenRun(run.run_id, run.scope, pieces=record.pieces)
         self._writer.has(written)
-        journal = RunJournal(self._writer, written, None, partial(self._placed, run), is_patient=run.is_patient)
+        placed = partial(self._placed, run)
+        journal = RunJournal(self._writer, written, None, placed, is_patient=run.is_patient, waits=run.job.waits)
         return self._opened(journal, run.run_id)
 
     def leave_open(self, run_id: str) -> None:

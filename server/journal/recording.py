@@ -3,8 +3,8 @@
 It stands between the worker and everything else: what it records is what the code asked, and what the code was given.
 So a journal holds real values wherever the code saw some.
 
-A call that changes nothing is recorded once it is answered. A call that does is recorded before (`changes`), and then
-all that came before it is written too: a run that is taken up again repeats nothing that it could have built on.
+A call that changes nothing is recorded once it is answered. A call that does is recorded before, see `HostCall`, and
+then all that came before it is written too: a run that is taken up again repeats nothing that it could have built on.
 
 - What leaves the machine, such as a call of a tool that writes, is written durably first, or is not sent at all.
 - A change of files or sessions here is written so that it survives a crash of the server; a crash of the machine may
@@ -18,19 +18,17 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
-from contextvars import Token
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from ...sandbox.errors import HostCallError
-from ...sandbox.host.call_slots import slot_given_back
-from ...sandbox.job import HostCalls, Job, Json, Outcome, Start, Status
+from ...sandbox.job import Job, Json, Outcome, Start, Status, Waits
 from ...sandbox.wire.bounded_json import is_light, write, write_in_steps
+from ..host_call import Answer, Answers, Change, HostCall
 from ..host_work import Kind, in_thread
 from ..identity import Identity, identity_told
-from .changes import CHANGES, WAITS, Change, Told
 from .replies import error_reply
 from .writer import PASSING, WRITE_BYTES, JournalWriter, WrittenRun, told
 
@@ -69,11 +67,12 @@ class RunJournal:
         *,
         begin_bytes: int = 0,
         is_patient: bool = False,
+        waits: Waits | None = None,
     ) -> None:
         """Make one; `begin` makes what it begins with, of so many bytes, when that is written.
 
         Without `begin` the run goes on that is written so far. The calls of one that `is_patient` wait for a database
-        that cannot be written, however long that takes.
+        that cannot be written, however long that takes. `waits` are those of the run's calls.
         """
         self._after = after
         self._program: int | None = None
@@ -85,8 +84,10 @@ class RunJournal:
         self._began = time.monotonic()
         self._calls = 0
         self._is_left_open = False
-        self._at_work: set[int] = set()
-        """The calls that are being answered, but for those that wait for a user."""
+        self._waits = Waits() if waits is None else waits
+        self._waits.asking = self._asking
+        self._at_work = 0
+        """How many calls are being answered, but for those that wait for a user."""
         self._moved = asyncio.Event()
         self._is_settling = False
         self._said: Callable[[], Said] = dict
@@ -94,45 +95,34 @@ class RunJournal:
         self._can_build_on_more = False
         """Whether the code has met anything since the last commit that what it does next may depend on."""
 
-    def around(self, answer: HostCalls) -> HostCalls:
+    def around(self, answer: Answers) -> Answers:
         """Return what answers host calls as `answer` does, and records them."""
 
-        async def recorded(name: str, arguments: Mapping[str, Json]) -> Json:
+        async def recorded(call: HostCall) -> Answer:
             self._calls += 1
-            return await self.answered(self._calls, name, arguments, answer)
+            return await self.answered(self._calls, call, answer)
 
         return recorded
 
-    async def answered(
-        self,
-        number: int,
-        name: str,
-        arguments: Mapping[str, Json],
-        answer: HostCalls,
-        *,
-        is_known: bool = False,
-    ) -> Json:
+    async def answered(self, number: int, asked: HostCall, answer: Answers, *, is_known: bool = False) -> Answer:
         """Answer the call of this number as `answer` does, and record it; of one that `is_known`, the answer alone."""
         if self._is_settling:
-            with slot_given_back():
+            with self._waits.for_server():
                 await asyncio.Event().wait()  # the run is about to be broken off, and makes this call when it goes on
-        call = _Call(self, number, name, arguments, is_known=is_known)
-        self._at_work.add(number)
+        call = _Call(self, number, asked, is_known=is_known)
+        self._at_work += 1
         try:
             if self._run.waiting_bytes > WAITING_BYTES_MAX:
                 await self._caught_up()
-            tokens = CHANGES.set(call.before), WAITS.set(partial(self._waits, number))
             try:
-                value = await answer(call.name, call.arguments)
+                given = await answer(replace(asked, write_down=call.before))
             except HostCallError as error:
                 await call.failed(error)
                 raise
-            finally:
-                _reset(*tokens)
-            await call.answered({"answer": value})
+            await call.answered({"answer": given.value})
         finally:
-            self._leave(number)
-        return value
+            self._leave()
+        return given
 
     def notes(self, said: Callable[[], Said]) -> None:
         """Record beside the calls what a user said, as `said` tells it: what goes on with the run needs it."""
@@ -156,15 +146,15 @@ class RunJournal:
                     await self._moved.wait()
 
     @contextmanager
-    def _waits(self, number: int) -> Iterator[None]:
-        self._leave(number)
+    def _asking(self) -> Iterator[None]:
+        self._leave()
         try:
             yield
         finally:
-            self._at_work.add(number)
+            self._at_work += 1
 
-    def _leave(self, number: int) -> None:
-        self._at_work.discard(number)
+    def _leave(self) -> None:
+        self._at_work -= 1
         self._moved.set()
 
     async def stored(self) -> str | None:
@@ -235,7 +225,7 @@ class RunJournal:
         if change.repeatable and not change.leaves and not self._can_build_on_more:
             return
         try:
-            with slot_given_back():
+            with self._waits.for_server():
                 async with asyncio.timeout(None if self._is_patient else STORED_SECONDS):
                     await self._stored(durable=change.leaves)
             if self._run.lost is None:
@@ -278,7 +268,7 @@ class RunJournal:
 
     async def _caught_up(self) -> None:
         try:
-            with slot_given_back():
+            with self._waits.for_server():
                 await self._stored(durable=False)
         except Exception as error:  # noqa: BLE001 - as above
             self.lose(told(error))
@@ -319,12 +309,9 @@ class CallRecord:
 class _Call:
     """One host call and what is recorded of it."""
 
-    def __init__(
-        self, journal: RunJournal, number: int, name: str, arguments: Mapping[str, Json], *, is_known: bool = False
-    ) -> None:
+    def __init__(self, journal: RunJournal, number: int, asked: HostCall, *, is_known: bool = False) -> None:
         """Make one; one that `is_known` has its intent in the journal."""
-        self.name = name
-        self.arguments = arguments
+        self.asked = asked
         self._journal = journal
         self._number = number
         self._at_ms = journal.elapsed_ms
@@ -360,7 +347,9 @@ class _Call:
         try:
             await self._record(_OUTCOME, {**told, **answer}, answered=can_build_on)
         except (ValueError, TypeError, RecursionError) as error:
-            refused = HostCallError(f"The answer of {self.name} is not JSON: {error}. Ask for less.", type="ValueError")
+            refused = HostCallError(
+                f"The answer of {self.asked.name} is not JSON: {error}. Ask for less.", type="ValueError"
+            )
             await self._record(_OUTCOME, {**told, **error_reply(refused)}, answered=can_build_on)
         if self._leaves:  # as long as this is not written, a crash leaves it unknown whether the call was done
             self._journal.hurry()
@@ -368,7 +357,7 @@ class _Call:
             raise refused
 
     def _asked(self) -> dict[str, Json]:
-        return {"n": self._number, "name": self.name, "arguments": self.arguments, "at_ms": self._at_ms}
+        return {"n": self._number, "name": self.asked.name, "arguments": self.asked.arguments, "at_ms": self._at_ms}
 
     async def _record(self, kind: int, told: Json, *, answered: bool) -> CallRecord:
         if is_light(told):
@@ -383,11 +372,6 @@ class _Call:
 _LIGHT_BYTES = 1000
 _INTENT, _OUTCOME, _TRACE, _END = 1, 2, 3, 4
 """`RecordKind`, whose module is imported where records are written."""
-
-
-def _reset(changes: Token[Told | None], waits: Token[Callable[[], AbstractContextManager[None]] | None]) -> None:
-    CHANGES.reset(changes)
-    WAITS.reset(waits)
 
 
 def _record(kind: int, body: bytes) -> Record:

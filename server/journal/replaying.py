@@ -18,7 +18,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NoReturn, cast
 
 from ...sandbox.errors import HostCallError
-from ...sandbox.job import HostCalls, Json
+from ...sandbox.job import Json
+from ..host_call import Answer, Answers, HostCall
 from .replies import given, shown
 
 if TYPE_CHECKING:
@@ -62,9 +63,9 @@ class RecordedCall:
         """What it was answered, or None."""
         return None if self.reply is None else self.reply.get("answer")
 
-    def fits(self, name: str, arguments: Mapping[str, Json]) -> bool:
+    def fits(self, call: HostCall) -> bool:
         """Return whether a call is this one."""
-        return name == self.name and _text(arguments) == _text(self.arguments)
+        return call.name == self.name and _text(call.arguments) == _text(self.arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ class RunReplay:
     Of edited code nothing is judged before it begins: its calls are judged when they are made, if they are.
     """
 
-    def __init__(self, calls: Sequence[RecordedCall], live: HostCalls | None = None, *, edited: bool = False) -> None:
+    def __init__(self, calls: Sequence[RecordedCall], live: Answers | None = None, *, edited: bool = False) -> None:
         """Make it; where the code was `edited`, calls are live from the first on that is not the recorded one."""
         if edited:
             own = (each for each in calls if each.name != JUDGE_CALLS)
@@ -129,33 +130,34 @@ class RunReplay:
         """The calls that were made anew."""
         self.diverged: Divergence | None = None
 
-    def before(self, live: HostCalls) -> HostCalls:
+    def before(self, live: Answers) -> Answers:
         """Return what answers from the record, and beyond it as `live` does."""
         self._live = live
         return self.answer
 
-    async def answer(self, name: str, arguments: Mapping[str, Json]) -> Json:
+    async def answer(self, call: HostCall) -> Answer:
         """Answer one call. Raises `HostCallError`: as recorded, `OutcomeUnknown`, or `ReplayDiverged`."""
-        if self._edited and name == JUDGE_CALLS:
-            return None
+        if self._edited and call.name == JUDGE_CALLS:
+            return Answer(None)
         self._made += 1
         number = self._made
         if self.diverged is not None:
             self._stop()
         recorded = None if self._is_live else self._calls.get(number)
         if recorded is None:
-            return await self._beyond(number, name, arguments)
-        if not recorded.fits(name, arguments):
+            return await self._beyond(number, call)
+        if not recorded.fits(call):
             if not self._edited:
-                self.diverged = Divergence(number, shown(recorded.name, recorded.arguments), shown(name, arguments))
+                now = shown(call.name, call.arguments)
+                self.diverged = Divergence(number, shown(recorded.name, recorded.arguments), now)
                 self._stop()
             self._is_live = True
-            return await self._beyond(number, name, arguments)
+            return await self._beyond(number, call)
         if recorded.reply is not None:
-            self.answered += name != JUDGE_CALLS  # what no list of calls shows is not counted either
-            return await self._recorded(recorded, recorded.reply)
+            self.answered += call.name != JUDGE_CALLS  # what no list of calls shows is not counted either
+            return Answer(await self._recorded(recorded, recorded.reply))
         if recorded.repeatable:
-            return await self._beyond(number, name, arguments, is_known=True)
+            return await self._beyond(number, call, is_known=True)
         raise await self._unknown(recorded)
 
     async def _recorded(self, _call: RecordedCall, reply: Mapping[str, Json]) -> Json:
@@ -168,25 +170,25 @@ class RunReplay:
             type=OUTCOME_UNKNOWN,
         )
 
-    async def _beyond(self, number: int, name: str, arguments: Mapping[str, Json], *, is_known: bool = False) -> Json:
+    async def _beyond(self, number: int, call: HostCall, *, is_known: bool = False) -> Answer:
+        asked = shown(call.name, call.arguments)
         if self._live is None:
-            if name == _PROGRESS:
-                return None
-            self.diverged = Divergence(number, None, shown(name, arguments))
+            if call.name == _PROGRESS:
+                return Answer(None)
+            self.diverged = Divergence(number, None, asked)
             self._stop()
-        self.sent.append(shown(name, arguments))
-        return await self._make(number, name, arguments, self._live, is_known=is_known)
+        self.sent.append(asked)
+        return await self._make(number, call, self._live, is_known=is_known)
 
     async def _make(
         self,
         _number: int,
-        name: str,
-        arguments: Mapping[str, Json],
-        live: HostCalls,
+        call: HostCall,
+        live: Answers,
         *,
         is_known: bool,  # noqa: ARG002 - tells a run that is resumed what its journal has of the call
-    ) -> Json:
-        return await live(name, arguments)
+    ) -> Answer:
+        return await live(call)
 
     def _stop(self) -> NoReturn:
         raise HostCallError(f"{self.diverged}", type=DIVERGED)
@@ -202,7 +204,7 @@ class RunResume(RunReplay):
         self,
         calls: Sequence[RecordedCall],
         journal: RunJournal,
-        live: HostCalls,
+        live: Answers,
         note: Callable[[RecordedCall], Awaitable[None]],
     ) -> None:
         """Make it."""
@@ -218,17 +220,16 @@ class RunResume(RunReplay):
         error = await super()._unknown(call)
         await self._note(call)
         with suppress(HostCallError):
-            await self._journal.answered(call.number, call.name, call.arguments, _raising(error), is_known=True)
+            asked = HostCall(call.name, call.arguments)
+            await self._journal.answered(call.number, asked, _raising(error), is_known=True)
         return error
 
-    async def _make(
-        self, number: int, name: str, arguments: Mapping[str, Json], live: HostCalls, *, is_known: bool
-    ) -> Json:
-        return await self._journal.answered(number, name, arguments, live, is_known=is_known)
+    async def _make(self, number: int, call: HostCall, live: Answers, *, is_known: bool) -> Answer:
+        return await self._journal.answered(number, call, live, is_known=is_known)
 
 
-def _raising(error: HostCallError) -> HostCalls:
-    async def answer(_name: str, _arguments: Mapping[str, Json]) -> Json:
+def _raising(error: HostCallError) -> Answers:
+    async def answer(_call: HostCall) -> Answer:
         raise error
 
     return answer

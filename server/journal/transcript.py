@@ -15,13 +15,11 @@ if TYPE_CHECKING:
 Transcript: TypeAlias = dict[str, Json]
 
 FORMAT = "sealab run 1"
-_END = 4
 
 
 def transcript(journal: Journal) -> Transcript:
     """Return all that a journal holds but for what only a replay needs, the seed and the trace: these stay secret."""
     header = cast("Mapping[str, Json]", journal.header)
-    ends = [each.value for each in journal.records if each.kind == _END]
     calls = [_call(each) for each in recorded_calls(journal.records) if each.name != JUDGE_CALLS]
     return {
         "format": FORMAT,
@@ -31,7 +29,7 @@ def transcript(journal: Journal) -> Transcript:
         "arguments": header["arguments"],
         "dry_run": header["dry_run"],
         "calls": calls,
-        "end": cast("Json", ends[-1]) if ends else None,
+        "end": cast("Json", journal.end),
     }
 
 

@@ -112,7 +112,6 @@ class Notices:
                 _LOG.exception("A notice could not be taken.")
 
     def _who_hears(self, notice: Notice, operators: str) -> _Hearers:
-        """Return who hears a notice: the parts of the tenant whose schema it names."""
         from ...skills_db.tenants.schemas import schema_of
 
         return {

@@ -2,16 +2,21 @@
 
 A server is not ready before the tables are there that it needs, which the first one of a version makes, nor once a
 later version has changed them so that this one would misread them. A database that does not answer for a while says
-nothing about its tables: what was known of them counts.
+nothing about its tables: what was known of them counts. Servers that share a database say of their setups in what they
+differ.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...skills_db.errors import DatabaseNewer, DatabaseOlder, SkillsDbError
@@ -21,6 +26,7 @@ from ..host_work import Kind, in_thread
 if TYPE_CHECKING:
     from ...skills_db.shared_state.notices import SetupStore
     from ..database import HomeDatabase
+    from ..settings import Settings
 
 LOOK_SECONDS = 5.0
 """How often the tables are looked at: one statement."""
@@ -120,3 +126,42 @@ def _told(count: int, kinds: Mapping[str, int]) -> str:
         return servers
     told = " and ".join(f"{name} ({number} kinds)" for name, number in kinds.items())
     return f"{servers}, which differ in {told}: give all the same"
+
+
+_DIGEST_BYTES = 8
+_OWN = frozenset({"log_level", "public_url", "replica_address", "workers_max", "workers_spare", "cpus"})
+"""Settings that may differ between servers that are one."""
+
+
+class Setup:
+    """The program, the settings and the files of one server."""
+
+    def __init__(self, settings: Settings, servers_file: Path, policy: Path | None) -> None:
+        self._key = hashlib.sha256((settings.vault_key or "").encode()).digest()
+        self._files = {"mcp.json": servers_file, **({} if policy is None else {"the policy": policy})}
+        shown = [
+            f"{each.name}={getattr(settings, each.name)!r}"
+            for each in fields(settings)
+            if not each.metadata.get("secret") and each.name not in _OWN
+        ]
+        self._settings = self._digest("\n".join(sorted(shown)).encode())
+
+    def now(self) -> Mapping[str, str]:
+        """Return it by the name of each part; reads the files, so call it in a thread."""
+        return {
+            "the version": version("sealab"),
+            "the settings": self._settings,
+            **{name: self._digest(_content(path)) for name, path in self._files.items()},
+        }
+
+    def _digest(self, data: bytes) -> str:
+        return hashlib.blake2b(data, key=self._key, digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def _content(path: Path) -> bytes:
+    """Return what a file holds, or all `*.cedar` files of a folder; nothing where it cannot be read."""
+    try:
+        files = sorted(path.glob("*.cedar")) if path.is_dir() else [path]
+        return b"\0".join(each.read_bytes() for each in files)
+    except OSError:
+        return b""

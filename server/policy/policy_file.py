@@ -17,8 +17,7 @@ from ..errors import SettingsError
 from ..host_work import Kind, in_thread
 from ..identity import Identity
 from .access import NO_POLICY, Access, Decider, Ruling
-from .policy_rules import PolicyFault, PolicyFaulty, rules_of
-from .rulebook import Rulebook
+from .policy_rules import PolicyFault, PolicyFaulty, Rulebook, rules_of
 
 if TYPE_CHECKING:
     from ..home import Home

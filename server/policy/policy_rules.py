@@ -1,4 +1,4 @@
-"""The rules of a policy: read from the text of files, checked one by one, each with its name, its file and its line.
+"""The rules of a policy, each with its name, its file and its line: read from the text of files, and how they decide.
 
 A security boundary: what cannot be read for certain is a fault, never a rule that is left out. Cedar ignores
 annotations that it does not know; here one that is misspelt would drop a demand for approval, so it is a fault too.
@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache, reduce
 from typing import Any
 
 from ...tools_registry.configuration import Approve
+from ..identity import Identity
 from . import cedar
-from .access import Action
+from .access import Access, Action, Ruling, stricter
 
 KNOWN_ANNOTATIONS = frozenset({"id", "approval", "description"})
 _NAME = re.compile(r"[\w.:/-]{1,80}")
@@ -167,6 +169,52 @@ def _wrong_annotations(
 
 
 def _is_of_calls(scope: Mapping[str, Any]) -> bool:
-    """Return whether the action of a rule may be a call."""
     entities = [scope["entity"]] if "entity" in scope else scope.get("entities", [])
     return scope["op"] == "All" or any(each["id"] == Action.CALL for each in entities)
+
+
+DECISIONS_KEPT = 16_384
+_KEPT_CHARS_MAX = 512
+"""The longest request whose decision is kept: the names of arguments are the code's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """One rule that speaks of somebody, an action and a resource; it `applies` unless a condition of it fails."""
+
+    rule: PolicyRule
+    applies: bool
+
+
+class Rulebook:
+    """The rules of one version; safe to use from several threads."""
+
+    def __init__(self, rules: Sequence[PolicyRule]) -> None:
+        self.rules = tuple(rules)
+        self._named = {str(number): rule for number, rule in enumerate(self.rules)}
+        self._set = cedar.PolicySet({each: rule.policy for each, rule in self._named.items()})
+        self._kept = lru_cache(maxsize=DECISIONS_KEPT)(self._decided)
+
+    def decide(self, identity: Identity, access: Access) -> Ruling:
+        """Return whether somebody may do something. A rule that fails while it is evaluated has it refused."""
+        who = Identity(identity.tenant, identity.principal, identity.rights)
+        chars = len(access.name) + sum(len(value) for _, value in access.context if isinstance(value, str))
+        return self._kept(who, access) if chars <= _KEPT_CHARS_MAX else self._decided(who, access)
+
+    def explain(self, identity: Identity, access: Access) -> list[Explained]:
+        """Return the rules that speak of it by their heads, in their order."""
+        permitting = {each: {**rule.policy, "effect": "permit"} for each, rule in self._named.items()}
+        heads = {each: {**policy, "conditions": []} for each, policy in permitting.items()}
+        speaking = cedar.PolicySet(heads).answer(identity, access).by
+        applying = cedar.PolicySet(permitting).answer(identity, access).by
+        return [Explained(self._named[each], each in applying) for each in sorted(speaking, key=int)]
+
+    def _decided(self, identity: Identity, access: Access) -> Ruling:
+        if "/" in identity.tenant:
+            return Ruling(allowed=False, problem="the name of the tenant has a slash")
+        answer = self._set.answer(identity, access)
+        by = [self._named[each] for each in sorted(answer.by, key=int)]
+        if answer.failed:  # Cedar leaves such a rule out, be it one that forbids
+            return Ruling(allowed=False, problem="a rule could not be evaluated")
+        approval = reduce(stricter, (rule.approval for rule in by if rule.permits), Approve.NEVER)
+        return Ruling(answer.allowed, approval if answer.allowed else Approve.NEVER, tuple(rule.name for rule in by))

@@ -80,7 +80,6 @@ class Exposure:
 
 
 def _fault_of_network(text: str) -> str:
-    """Return why a text names no proxy, and what would."""
     with suppress(ValueError):
         whole = ipaddress.ip_network(text, strict=False)
         one = text.partition("/")[0]

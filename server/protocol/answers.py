@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Annotated, Literal, cast
 
 from mcp.types import CallToolResult, ImageContent, TextContent, ToolAnnotations
-from pydantic import WithJsonSchema
+from pydantic import BeforeValidator, WithJsonSchema
 
-from ...sandbox.job import Json
+from ...sandbox.job import Json, Status
+from ...skills_db.journal.records import ENDED, RUNNING
 from ..lru import Lru
+from ..runs.background.background_reports import RunState
 from ..runs.compact import in_form, why_json
 from ..runs.images import Picture
 from ..runs.report import Report, as_text, brief
@@ -17,6 +20,22 @@ from ..runs.request import Execution
 from ..runs.truncation import SHOWN_CHARS, Cut, cut_members, fits
 from ..settings import OutputFormat
 from ..terminal_escaping import visible
+from .message_bounds import check
+
+
+def parsed_if_text(value: object) -> object:
+    """Read an object that came as its JSON text, which is how some clients send objects; else return it as it is.
+
+    Raises `ValueError` for a text that would cost too much to decode.
+    """
+    if isinstance(value, str):
+        check(value.encode("utf-8", "surrogatepass"))
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
 
 OptionalText = Annotated[str | None, WithJsonSchema({"type": "string"})]
 """A text, where an empty one says no more than none."""
@@ -27,6 +46,8 @@ OptionalFormat = Annotated[
 ]
 OptionalSeconds = Annotated[float | None, WithJsonSchema({"type": "number"})]
 OptionalWhole = Annotated[int | None, WithJsonSchema({"type": ["integer", "null"]})]
+Megabytes = Annotated[int | None, WithJsonSchema({"type": "integer"})]
+Variables = Annotated[dict[str, object], BeforeValidator(parsed_if_text), WithJsonSchema({"type": "object"})]
 
 CONNECTIONS_MAX = 10_000
 
@@ -84,39 +105,60 @@ def short_in_the_middle(text: str) -> str:
     return f"{text[:half]}… [{len(text) - 2 * half} characters left out] …{text[-half:]}"
 
 
-class ReportedLayers:
-    """Which layers the reports of each connection named: they do so once, and again where they are others."""
+class RunAnswers:
+    """Makes the answers of tools that run code, in the operator's `form` unless a call asks for another.
 
-    def __init__(self) -> None:
+    It notes which layers the reports of each connection named: they do so once, and again where they are others.
+    """
+
+    def __init__(self, form: OutputFormat) -> None:
+        self._form = form
         self._reported: Lru[tuple[str, str], list[str]] = Lru(CONNECTIONS_MAX)
 
+    def of(self, execution: Execution, connection: str | None, form: str | None = None) -> CallToolResult:
+        """Return the answer of a run: its report and its images; `connection` is None for a request without one.
+
+        A table is text in the structured content too where TOON or Markdown was asked for. What is no table says so,
+        unless the form is the operator's.
+        """
+        report, chosen = execution.report, self._form if form is None else OutputFormat(form)
+        why = None if chosen is self._form else why_json(cast("Json", report["result"]), chosen)
+        if why is not None:
+            report["truncated"] = {**report.get("truncated", {}), "format": Cut(note=why).to_json()}
+        text = as_text(report, chosen)
+        report["result"] = in_form(cast("Json", report["result"]), chosen)
+        if "displayed" in report:
+            report["displayed"] = [in_form(cast("Json", each), chosen) for each in report["displayed"]]
+        layers = self.are_new(connection, report)
+        answer = answered(brief(report, layers=layers), text, failed=not report["success"])
+        answer.content.extend(map(image_content, execution.images))
+        return answer
+
+    def of_state(self, state: RunState, connection: str | None) -> CallToolResult:
+        """Return what is told of a run: its report as `execute_code` would give it, or how far it is."""
+        if state.execution is not None:
+            answer = self.of(state.execution, connection)
+            answer.is_error = answer.is_error and state.execution.report["status"] != Status.CANCELLED
+            return answer
+        status = RUNNING if state.status == ENDED else state.status
+        told: dict[str, object] = {"run_id": state.run_id, "status": status}
+        text = f"{status} (run {state.run_id})"
+        if state.approval is not None:
+            told["approval"] = {"id": state.approval.id, "question": state.approval.question}
+            text = f"{text}: a user has to answer, by `sealab approvals`: {state.approval.question}"
+        if state.progress is not None:
+            told["progress"] = {"fraction": state.progress.fraction, "message": state.progress.message}
+            text = f"{text}: {state.progress.fraction:.0%} {state.progress.message}".rstrip()
+        return answered(told, text)
+
     def are_new(self, connection: str | None, report: Report) -> bool:
-        """Return whether a report has to name its layers to a connection; None is a request without connection."""
-        if connection is None:
-            return True
+        """Return whether a report has to name its layers to a connection."""
+        if connection is None or not report["layers"]:
+            return bool(report["layers"])
         key = (connection, report["isolation"])
         known = self._reported.get(key)
         self._reported[key] = report["layers"]
         return known != report["layers"]
-
-
-def answered_run(execution: Execution, form: OutputFormat, *, default: OutputFormat, layers: bool) -> CallToolResult:
-    """Return the answer of a tool that ran code: its report, its `layers` if they are asked for, and its images.
-
-    A table is text in the structured content too where TOON or Markdown was asked for. What is no table says so,
-    unless the form is the operator's `default`.
-    """
-    report = execution.report
-    why = None if form is default else why_json(cast("Json", report["result"]), form)
-    if why is not None:
-        report["truncated"] = {**report.get("truncated", {}), "format": Cut(note=why).to_json()}
-    text = as_text(report, form)
-    report["result"] = in_form(cast("Json", report["result"]), form)
-    if "displayed" in report:
-        report["displayed"] = [in_form(cast("Json", each), form) for each in report["displayed"]]
-    answer = answered(brief(report, layers=layers), text, failed=not report["success"])
-    answer.content.extend(map(image_content, execution.images))
-    return answer
 
 
 def image_content(picture: Picture) -> ImageContent:

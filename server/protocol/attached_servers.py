@@ -86,7 +86,6 @@ class AttachedServers:
             self._registry.watch_overview(self._notify_clients)
 
     async def _notify_clients(self) -> None:
-        """Notify every client that listed the tools, or subscribed to changes, that they changed."""
         await self.bus.publish(ToolsListChanged())
         await _each_told(self._connections, lambda connection: connection.send_tool_list_changed())
 

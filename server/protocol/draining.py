@@ -91,7 +91,9 @@ class OpenRequests:
             return _answer(ctx, STOPPING)
         peer: Peer | None = None if ctx.request_id is None else getattr(ctx.request, "scope", {}).get(PEER)
         one = _Open(awaited=ctx.request_id is not None and ctx.method not in _ENDLESS)
-        self._add(one)
+        self._open.add(one)
+        if one.awaited:
+            self._quiet.clear()
         if peer is not None:
             peer.works.add(one.work)
             if peer.gone:
@@ -102,7 +104,9 @@ class OpenRequests:
                 return await call_next(ctx)
         finally:
             OWNER.reset(owner)
-            self._remove(one)
+            self._open.discard(one)
+            if not any(each.awaited for each in self._open):
+                self._quiet.set()
             if peer is not None:
                 peer.works.discard(one.work)
         if self._ended_after is None:
@@ -112,16 +116,6 @@ class OpenRequests:
             f"The server is stopping and ended this call after {self._ended_after:.0f} s more. What it had done by "
             "then, calls of other tools included, may stand: look before you call again.",
         )
-
-    def _add(self, one: _Open) -> None:
-        self._open.add(one)
-        if one.awaited:
-            self._quiet.clear()
-
-    def _remove(self, one: _Open) -> None:
-        self._open.discard(one)
-        if not any(each.awaited for each in self._open):
-            self._quiet.set()
 
 
 def _answer(ctx: ServerRequestContext[Any, Any], text: str) -> dict[str, Any]:

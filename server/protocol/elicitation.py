@@ -12,8 +12,9 @@ import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, cast
 
 from mcp.server.mcpserver import Context
 from mcp.shared.exceptions import MCPError
@@ -27,7 +28,7 @@ from mcp.types import (
     InputRequiredResult,
 )
 
-from ..caller import Ask, NobodyAnswers, NoMoreQuestions, OpenLink, or_no
+from ..caller import Ask, Caller, NobodyAnswers, NoMoreQuestions, OpenLink, or_no
 from ..errors import RequestRefused
 from ..identity import Identity, Right
 from ..scopes import caller_of
@@ -53,13 +54,29 @@ _SETTLE_SECONDS = 0.05
 """How long a further question is waited for, so that those that are asked at the same time make one round."""
 _SETTLE_TIMES_MAX = 10
 
-Answer = CallToolResult | InputRequiredResult
-Newest = Callable[[], Context[Any, Any]]
-"""Gives the newest request on whose behalf something is done."""
 
-Work = Callable[[Ask | None, Newest, OpenLink | None], Awaitable[CallToolResult]]
-"""Does what a call asks for; it is given what asks the user, if anything can, what gives the newest request, and what
-asks the user to open a link, if the client can."""
+@dataclass(frozen=True, slots=True)
+class Client:
+    """The client of a call, as the work for the call reaches it. `newest` gives the newest request on its behalf.
+
+    `ask` and `open_link` are None where nothing can ask its user, or have them open a link.
+    """
+
+    newest: Callable[[], Context[Any, Any]]
+    ask: Ask | None = None
+    open_link: OpenLink | None = None
+
+    def asking(self, caller: Caller) -> Caller:
+        """Return a caller whose user can be asked."""
+        return replace(caller, ask=self.ask, open_link=self.open_link)
+
+    async def progress(self, elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
+        """Report progress; as `caller.Progress`."""
+        await self.newest().report_progress(elapsed_seconds, timeout_seconds, visible(message))
+
+
+Work = Callable[[Client], Awaitable[CallToolResult]]
+"""Does what a call asks for."""
 
 
 _APPROVE: dict[str, Any] = {"type": "boolean", "title": "Approve?"}
@@ -104,6 +121,32 @@ class _Suspended:
     questions: dict[str, _Question] = field(default_factory=dict)
     asked: asyncio.Event = field(default_factory=asyncio.Event)
 
+    async def approve(self, text: str, choices: Sequence[str]) -> str | None:
+        """Ask a question; as `caller.Ask`."""
+        return await self._answered("approve", text, choices, self.link)
+
+    async def open(self, text: str, link: str) -> bool:
+        """Ask to open a link; as `caller.OpenLink`."""
+        return await self._answered("open", text, (), link) is not None
+
+    async def _answered(self, kind: str, text: str, choices: Sequence[str], link: str | None) -> str | None:
+        if self.absent:
+            raise NobodyAnswers
+        if self.rounds >= ROUNDS_MAX:
+            raise NoMoreQuestions(self.rounds)
+        name = f"{kind}_{secrets.token_hex(4)}"
+        answered: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self.questions[name] = _Question(text, choices, answered, link)
+        self.asked.set()
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await answered
+        except TimeoutError:
+            self.absent = True
+            raise NobodyAnswers from None
+        finally:
+            self.questions.pop(name, None)
+
     def give_up(self) -> None:
         """Have nobody answer what is asked, now and later."""
         self.absent = True
@@ -128,7 +171,7 @@ class Conversations:
         session: str | None = None,
         parks: bool = False,
         link: str | None = None,
-    ) -> Answer:
+    ) -> CallToolResult:
         """Do the work of one request, or go on with what an earlier request began; return its answer or its questions.
 
         `session` names the session of code in which it works, with its owner. Work that `parks` is told where nobody
@@ -142,21 +185,23 @@ class Conversations:
 
     async def _begin(
         self, context: Context[Any, Any], work: Work, session: str | None, *, parks: bool, link: str | None
-    ) -> Answer:
+    ) -> CallToolResult:
         asks, opens = link is not None or can_be_asked(context), can_open_links(context)
         if not asks and not opens:
-            return await work(None, lambda: context, None)
+            return await work(Client(lambda: context))
         if not _has_rounds(context):
-            asking = _asking(context) if link is None else _asking_to_open(context, link)
+            asking = _asking(context) if link is None else partial(_asked_to_open, context, link)
             asking = asking if parks else or_no(asking)
-            return await work(asking if asks else None, lambda: context, _opening(context) if opens else None)
+            return await work(
+                Client(lambda: context, asking if asks else None, partial(_open, context) if opens else None)
+            )
         held = _Suspended(context, session, link)
-        asker = self._asker(held) if parks else or_no(self._asker(held))
-        opener = self._opener(held) if opens else None
-        held.task = asyncio.ensure_future(work(asker if asks else None, lambda: held.context, opener))
+        asker = held.approve if parks else or_no(held.approve)
+        client = Client(lambda: held.context, asker if asks else None, held.open if opens else None)
+        held.task = asyncio.ensure_future(work(client))
         return await self._next(held)
 
-    async def resume(self, context: Context[Any, Any], state: str) -> Answer:
+    async def resume(self, context: Context[Any, Any], state: str) -> CallToolResult:
         """Go on with what an earlier request began; return its answer or its next questions.
 
         Raises `RequestRefused` where the request answers questions that are no longer open.
@@ -178,8 +223,8 @@ class Conversations:
         with self._wanted(held.session):
             return await self._next(held)
 
-    async def _next(self, held: _Suspended) -> Answer:
-        """Wait for the end of the work or for its next questions."""
+    async def _next(self, held: _Suspended) -> CallToolResult:
+        """Wait for the end of the work, or return its next questions, which the SDK takes in place of its result."""
         assert held.task is not None
         asked = asyncio.ensure_future(held.asked.wait())
         try:
@@ -200,9 +245,10 @@ class Conversations:
         held.task.add_done_callback(lambda task: self._keep(state, task))
         if held.session is not None and self.wanted[held.session] > 1:
             self._yield_soon(state, held)
-        return InputRequiredResult(
+        required = InputRequiredResult(
             input_requests={name: question.request() for name, question in held.questions.items()}, request_state=state
         )
+        return cast("CallToolResult", required)
 
     @contextmanager
     def _wanted(self, session: str | None) -> Iterator[None]:
@@ -230,42 +276,9 @@ class Conversations:
             held.give_up()
 
     def _keep(self, state: str, task: asyncio.Task[CallToolResult]) -> None:
-        """Keep an answer that no request has taken yet."""
         if not task.cancelled():
             task.exception()  # it is raised again where a request comes back for it
         asyncio.get_running_loop().call_later(_KEPT_SECONDS, self.suspended.pop, state, None)
-
-    def _asker(self, held: _Suspended) -> Ask:
-        async def ask(text: str, choices: Sequence[str]) -> str | None:
-            return await _answered(held, "approve", text, choices, held.link)
-
-        return ask
-
-    def _opener(self, held: _Suspended) -> OpenLink:
-        async def open_link(text: str, link: str) -> bool:
-            return await _answered(held, "open", text, (), link) is not None
-
-        return open_link
-
-
-async def _answered(held: _Suspended, kind: str, text: str, choices: Sequence[str], link: str | None) -> str | None:
-    """Have the next round ask a question, and wait for its answer."""
-    if held.absent:
-        raise NobodyAnswers
-    if held.rounds >= ROUNDS_MAX:
-        raise NoMoreQuestions(held.rounds)
-    name = f"{kind}_{secrets.token_hex(4)}"
-    answered: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-    held.questions[name] = _Question(text, choices, answered, link)
-    held.asked.set()
-    try:
-        async with asyncio.timeout(ANSWER_SECONDS):
-            return await answered
-    except TimeoutError:
-        held.absent = True
-        raise NobodyAnswers from None
-    finally:
-        held.questions.pop(name, None)
 
 
 def _identity_of(context: Context[Any, Any]) -> Identity:
@@ -338,27 +351,21 @@ def _asking(context: Context[Any, Any]) -> Ask:
     return ask
 
 
-def _asking_to_open(context: Context[Any, Any], link: str) -> Ask:
-    async def ask(text: str, _choices: Sequence[str]) -> str | None:
-        try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                answer = await context.session.elicit_url(
-                    visible(text), link, secrets.token_urlsafe(16), related_request_id=context.request_id
-                )
-        except TimeoutError:
-            raise NobodyAnswers from None
-        except MCPError:
-            return None
-        return _opened(answer)
-
-    return ask
+async def _asked_to_open(context: Context[Any, Any], link: str, text: str, _choices: Sequence[str]) -> str | None:
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            answer = await context.session.elicit_url(
+                visible(text), link, secrets.token_urlsafe(16), related_request_id=context.request_id
+            )
+    except TimeoutError:
+        raise NobodyAnswers from None
+    except MCPError:
+        return None
+    return _opened(answer)
 
 
-def _opening(context: Context[Any, Any]) -> OpenLink:
-    async def open_link(text: str, link: str) -> bool:
-        return await _asking_to_open(context, link)(text, ()) is not None
-
-    return open_link
+async def _open(context: Context[Any, Any], text: str, link: str) -> bool:
+    return await _asked_to_open(context, link, text, ()) is not None
 
 
 def _opened(answer: object) -> str | None:
@@ -376,7 +383,6 @@ def form_request(text: str, choices: Sequence[str]) -> ElicitRequest:
 
 
 def _form(choices: Sequence[str]) -> dict[str, Any]:
-    """Return the form of a question: whether the user approves, and what that covers where there is a choice."""
     fields = {"approve": _APPROVE}
     if choices:
         covers = {"type": "string", "title": "What does a yes cover?", "enum": [*choices], "default": choices[0]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, NotRequired, cast
 
 from mcp.server.mcpserver import Context
@@ -12,7 +13,7 @@ from ..privacy.privacy import Privacy
 from ..privacy.tokens.parts import Text
 from ..scopes import caller_of, scope_of
 from .answers import READS, answered
-from .strict_tool import StrictTool
+from .strict_tool import mcp_tool
 
 TOOLS = ("sanitize_pii", "restore_pii")
 
@@ -35,13 +36,19 @@ class RestoredAnswer(TypedDict):
     truncated: NotRequired[dict[str, object]]
 
 
-def privacy_tools(privacy: Privacy) -> list[StrictTool]:
-    """Return the tools that hide personal data and give it back; none under `PRIVACY=off`."""
-    if privacy.is_off:
-        return []
+@dataclass(frozen=True, slots=True)
+class PrivacyTools:
+    """The tools that hide personal data and give it back."""
 
-    async def sanitize_pii(text: str, ctx: Context[None, None]) -> Annotated[CallToolResult, SanitizedAnswer]:
-        scope = scope_of(ctx.request_context)
+    privacy: Privacy
+
+    @mcp_tool(
+        ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False),
+        rest="sanitize_pii(text) in code",
+    )
+    async def sanitize_pii(self, text: str, ctx: Context[None, None]) -> Annotated[CallToolResult, SanitizedAnswer]:
+        """Replace personal data by tokens like [EMAIL_…]."""
+        scope, privacy = scope_of(ctx.request_context), self.privacy
         hidden = await privacy.hide(scope, (Text(text, exact=True),), run_tokens=privacy.new_run_tokens(scope))
         sanitized = cast("str", hidden.parts[0])
         answer = SanitizedAnswer(
@@ -49,18 +56,10 @@ def privacy_tools(privacy: Privacy) -> list[StrictTool]:
         )
         return answered(answer, sanitized)
 
-    async def restore_pii(text: str, ctx: Context[None, None]) -> Annotated[CallToolResult, RestoredAnswer]:
-        restored = await privacy.restored_for_model(caller_of(ctx.request_context), text)
+    @mcp_tool(READS, rest="restore_pii(text) in code")
+    async def restore_pii(self, text: str, ctx: Context[None, None]) -> Annotated[CallToolResult, RestoredAnswer]:
+        """Put the values of tokens back."""
+        restored = await self.privacy.restored_for_model(caller_of(ctx.request_context), text)
         content = cast("str", restored.content)
         answer = RestoredAnswer(restored_text=content, restored=restored.count, unknown_tokens=list(restored.unknown))
         return answered(answer, content)
-
-    return [
-        StrictTool.published(
-            sanitize_pii,
-            "Replace personal data by tokens like [EMAIL_…].",
-            ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False),
-            rest="sanitize_pii(text) in code",
-        ),
-        StrictTool.published(restore_pii, "Put the values of tokens back.", READS, rest="restore_pii(text) in code"),
-    ]

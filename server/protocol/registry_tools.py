@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Annotated, Literal, NotRequired, cast
 
@@ -17,7 +18,7 @@ from ..upstream_tools import discovery
 from ..upstream_tools.large_json import text_of
 from ..upstream_tools.registry import Registry
 from .answers import READS, OptionalText, answered
-from .strict_tool import StrictTool
+from .strict_tool import mcp_tool
 
 Level = Literal["name", "summary", "signature", "full"]
 Limit = Annotated[int | None, WithJsonSchema({"type": "integer"})]
@@ -88,13 +89,19 @@ class CategoriesAnswer(TypedDict):
     truncated: NotRequired[dict[str, object]]
 
 
-def registry_tools(registry: Registry) -> list[StrictTool]:
-    """Return the tools that search, describe and list upstream tools."""
-    return [_search_tools(registry), _get_tool_definition(registry), _list_tool_categories(registry)]
+@dataclass(frozen=True, slots=True)
+class RegistryTools:
+    """The tools that search, describe and list upstream tools."""
 
+    registry: Registry
 
-def _search_tools(registry: Registry) -> StrictTool:
+    @mcp_tool(
+        READS,
+        always_loaded=True,
+        rest=lambda given: f"{_in_code(given)} in code; or ask for less detail",
+    )
     async def search_tools(
+        self,
         query: str,
         ctx: Context[None, None],
         *,
@@ -102,9 +109,10 @@ def _search_tools(registry: Registry) -> StrictTool:
         detail_level: Level = "summary",
         limit: Limit = None,
     ) -> Annotated[CallToolResult, SearchAnswer]:
+        """Find upstream tools by what they do; query="" lists a category."""
         caller = caller_of(ctx.request_context)
         found = await discovery.search(
-            registry,
+            self.registry,
             caller.identity,
             query,
             category=category,
@@ -114,15 +122,34 @@ def _search_tools(registry: Registry) -> StrictTool:
         )
         return answered(found, "\n".join(_search_lines(found, limit)) or "no tools found")
 
-    tool = StrictTool.published(
-        search_tools,
-        'Find upstream tools by what they do; query="" lists a category.',
+    @mcp_tool(
         READS,
-        always_loaded=True,
-        rest=lambda given: f"{_in_code(given)} in code; or ask for less detail",
+        rest="get_tool_definition(tool_name) in code, or ask for detail_level signature",
     )
-    tool.parameters["properties"]["limit"]["default"] = discovery.LIMIT_DEFAULT
-    return tool
+    async def get_tool_definition(
+        self, tool_name: str, ctx: Context[None, None], *, category: OptionalText = None, detail_level: Level = "full"
+    ) -> Annotated[CallToolResult, DefinitionAnswer]:
+        """A tool's schema, signature, example."""  # noqa: D401 - the words that a client shows
+        caller = caller_of(ctx.request_context)
+        told = await discovery.definition(
+            self.registry,
+            caller.identity,
+            tool_name,
+            category=category,
+            detail_level=detail_level,
+            told_to=caller.scope,
+        )
+        return answered(told, await text_of(told))
+
+    @mcp_tool(READS, rest="list_servers() in code")
+    async def list_tool_categories(self, ctx: Context[None, None]) -> Annotated[CallToolResult, CategoriesAnswer]:
+        """Categories of upstream tools."""
+        caller = caller_of(ctx.request_context)
+        told = await discovery.categories(self.registry, caller.identity, told_to=caller.scope)
+        categories = cast("Mapping[str, Mapping[str, object]]", told["categories"])
+        lines = [f"{name} ({each['tool_count']}): {each['description']}" for name, each in categories.items()]
+        lines += [_WHOLE_CATEGORY] if lines else []
+        return answered(told, "\n".join([*lines, *_unreachable_lines(told)]) or "no tools")
 
 
 def _search_lines(found: Mapping[str, object], limit: int | None) -> list[str]:
@@ -165,45 +192,7 @@ def _in_code(given: Mapping[str, object], part: str = "") -> str:
     return f'search_tools({", ".join(told)})["tools"]{part}'
 
 
-def _get_tool_definition(registry: Registry) -> StrictTool:
-    async def get_tool_definition(
-        tool_name: str, ctx: Context[None, None], *, category: OptionalText = None, detail_level: Level = "full"
-    ) -> Annotated[CallToolResult, DefinitionAnswer]:
-        caller = caller_of(ctx.request_context)
-        told = await discovery.definition(
-            registry,
-            caller.identity,
-            tool_name,
-            category=category,
-            detail_level=detail_level,
-            told_to=caller.scope,
-        )
-        return answered(told, await text_of(told))
-
-    return StrictTool.published(
-        get_tool_definition,
-        "A tool's schema, signature, example.",
-        READS,
-        rest="get_tool_definition(tool_name) in code, or ask for detail_level signature",
-    )
-
-
-def _list_tool_categories(registry: Registry) -> StrictTool:
-    async def list_tool_categories(ctx: Context[None, None]) -> Annotated[CallToolResult, CategoriesAnswer]:
-        caller = caller_of(ctx.request_context)
-        told = await discovery.categories(registry, caller.identity, told_to=caller.scope)
-        categories = cast("Mapping[str, Mapping[str, object]]", told["categories"])
-        lines = [f"{name} ({each['tool_count']}): {each['description']}" for name, each in categories.items()]
-        lines += [_WHOLE_CATEGORY] if lines else []
-        return answered(told, "\n".join([*lines, *_unreachable_lines(told)]) or "no tools")
-
-    return StrictTool.published(
-        list_tool_categories, "Categories of upstream tools.", READS, rest="list_servers() in code"
-    )
-
-
 def _line(tool: Mapping[str, object]) -> str:
-    """Say one found tool in a line: how code calls it, and what it does."""
     call = tool.get("signature") or tool.get("call") or ".".join(filter(None, (str(tool["server"]), str(tool["name"]))))
     if "arguments" in tool:
         call = f"{call}({', '.join(cast('list[str]', tool['arguments']))})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import NotRequired
+from typing import NotRequired, cast
 
 import anyio.to_thread
 from typing_extensions import TypedDict
@@ -18,10 +18,9 @@ from ..app import App
 from ..caller import Caller
 from ..errors import HostWorkBusy
 from ..host_work import Kind, in_thread
-from ..settings import Settings
 from ..shares.shares import SharesReport
-from ..stats.registry_report import RegistryReport
 from ..stats.run_stats import Process, Runs, processes_now
+from ..upstream_tools.registry import RegistryReport
 
 DATABASE_SECONDS = 5.0
 """How long the database may take to count; after that, everything else is reported."""
@@ -191,7 +190,7 @@ async def statistics_of(app: App, caller: Caller, *, of_machine: bool = True) ->
     usage = await in_thread(Kind.FILES, app.workspace.usage)
     vault, skills = await asyncio.gather(_vault(app), _skills(app))
     statistics = Statistics(
-        limits=_limits(app.settings),
+        limits=cast("LimitsReport", {name: getattr(app.settings, name) for name in LimitsReport.__annotations__}),
         isolation=_isolation(app, pools, of_machine=of_machine),
         runs=app.executor.stats.summary(),
         shares=app.executor.shares.report(caller.scope),
@@ -219,25 +218,6 @@ async def statistics_of(app: App, caller: Caller, *, of_machine: bool = True) ->
             held_ms_max=round(app.loop_stats.held_ms_max, 3),
         )
     return statistics
-
-
-def _limits(settings: Settings) -> LimitsReport:
-    return LimitsReport(
-        timeout_seconds=settings.timeout_seconds,
-        max_timeout_seconds=settings.max_timeout_seconds,
-        memory_mb=settings.memory_mb,
-        max_memory_mb=settings.max_memory_mb,
-        pids_max=settings.pids_max,
-        cpus=settings.cpus,
-        output_max_chars=settings.output_max_chars,
-        tool_calls_max=settings.tool_calls_max,
-        workers_max=settings.workers_max,
-        queue_max=settings.queue_max,
-        queue_seconds=settings.queue_seconds,
-        sessions_max=settings.sessions_max,
-        session_idle_seconds=settings.session_idle_seconds,
-        runs_kept=settings.runs_kept,
-    )
 
 
 def _isolation(app: App, pools: Mapping[Isolation, PoolStats], *, of_machine: bool) -> IsolationReport:
@@ -278,19 +258,15 @@ def _held(held: Held) -> HeldReport:
 
 
 def _pool(pools: Mapping[Isolation, PoolStats]) -> PoolReport:
-    return PoolReport(
-        spares=sum(pool.spares for pool in pools.values()),
-        running=sum(pool.running for pool in pools.values()),
-        resting=sum(pool.resting for pool in pools.values()),
-        waiting=sum(pool.waiting for pool in pools.values()),
-        sessions=sum(pool.sessions for pool in pools.values()),
-        workers_made=sum(pool.workers for pool in pools.values()),
-        zygotes_made=sum(pool.zygotes for pool in pools.values()),
-    )
+    names = {"workers_made": "workers", "zygotes_made": "zygotes"}
+    counts = {
+        name: sum(getattr(pool, names.get(name, name)) for pool in pools.values())
+        for name in PoolReport.__annotations__
+    }
+    return cast("PoolReport", counts)
 
 
 async def _vault(app: App) -> VaultCounts:
-    """Count what the vault holds, as `_skills` does."""
     try:
         async with asyncio.timeout(DATABASE_SECONDS):
             vault = await app.privacy.counts()
@@ -300,7 +276,6 @@ async def _vault(app: App) -> VaultCounts:
 
 
 async def _skills(app: App) -> SkillsReport:
-    """Count what the store holds. A database that cannot be used is reported as such."""
     try:
         async with asyncio.timeout(DATABASE_SECONDS):
             counts, recorded = await app.skills.service.ask(

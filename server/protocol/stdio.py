@@ -76,7 +76,6 @@ class StandardInput(_Stream):
                 return message
 
     async def _message(self, line: bytes | TooLong) -> SessionMessage | Exception | None:
-        """Return the message on a line, or None where it was refused."""
         if isinstance(line, TooLong):
             what = f"is {line.size} bytes large, and at most {MESSAGE_BYTES_MAX} are taken"
             await self._refuse(_refusal(line.edges, what))

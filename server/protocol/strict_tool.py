@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, TypedDict, cast
+from types import MappingProxyType, MethodType
+from typing import Any, cast
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
@@ -28,7 +28,6 @@ from ..rights import TOOLS, require
 from ..scopes import caller_of
 from ..terminal_escaping import visible
 from .answers import bounded, short_in_the_middle, visibly
-from .message_bounds import check
 
 _BY_NAME: Mapping[str, str] = MappingProxyType(
     {
@@ -84,11 +83,6 @@ def _description_of(tool: str, parameter: str) -> str:
 SCHEMAS_FILE = Path(__file__).with_name("generated_schemas.json")
 
 
-class _Kept(TypedDict):
-    parameters: dict[str, object]
-    output: dict[str, object] | None
-
-
 @dataclass(frozen=True, slots=True)
 class Schemas:
     """What a tool takes, and what its structured content is."""
@@ -111,9 +105,9 @@ def generated_schemas(function: Callable[..., object]) -> Schemas | None:
 
 
 @cache
-def _all_kept() -> Mapping[str, _Kept]:
+def _all_kept() -> Mapping[str, dict[str, dict[str, object]]]:
     try:
-        kept: Mapping[str, _Kept] = json.loads(SCHEMAS_FILE.read_bytes())
+        kept: Mapping[str, dict[str, dict[str, object]]] = json.loads(SCHEMAS_FILE.read_bytes())
     except FileNotFoundError:
         return {}
     return kept
@@ -128,6 +122,46 @@ _CONTEXT = "ctx"
 """The parameter of a tool's function that takes the context of the call."""
 
 
+Rest = str | Callable[[Mapping[str, object]], str] | None
+"""How to get what of a long answer is cut, or what says so of the arguments; None where a tool bounds its answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolMethod:
+    """A method that is a tool; see `mcp_tool`."""
+
+    function: Callable[..., Awaitable[CallToolResult]]
+    annotations: ToolAnnotations
+    always_loaded: bool
+    rest: Rest
+
+
+def mcp_tool(
+    annotations: ToolAnnotations, *, always_loaded: bool = False, rest: Rest = None
+) -> Callable[[Callable[..., Awaitable[CallToolResult]]], ToolMethod]:
+    """Mark an async method as the MCP tool of its name, described by its docstring. Its signature is the contract.
+
+    `always_loaded` asks clients that defer tools to show this one from the start.
+    """
+    return lambda function: ToolMethod(function, annotations, always_loaded, rest)
+
+
+def tools_by(*owners: object) -> dict[str, StrictTool]:
+    """Return the tools that are methods of some objects, by name."""
+    return {
+        name: StrictTool.published(
+            MethodType(each.function, owner),
+            each.function.__doc__ or "",
+            each.annotations,
+            always_loaded=each.always_loaded,
+            rest=each.rest,
+        )
+        for owner in owners
+        for name, each in vars(type(owner)).items()
+        if isinstance(each, ToolMethod)
+    }
+
+
 class StrictTool(Tool):
     """A tool whose unknown arguments and wrong types are tool errors that say what to give instead.
 
@@ -135,7 +169,7 @@ class StrictTool(Tool):
     """
 
     _arguments: type[ArgModelBase] | None = PrivateAttr(default=None)
-    _rest: str | Callable[[Mapping[str, object]], str] | None = PrivateAttr(default=None)
+    _rest: Rest = PrivateAttr(default=None)
     _chars_max: int | None = PrivateAttr(default=None)
 
     @classmethod
@@ -146,13 +180,9 @@ class StrictTool(Tool):
         annotations: ToolAnnotations,
         *,
         always_loaded: bool = False,
-        rest: str | Callable[[Mapping[str, object]], str] | None = None,
+        rest: Rest = None,
     ) -> StrictTool:
-        """Make a tool of an async function annotated to return `Annotated[CallToolResult, <shape>]`.
-
-        `always_loaded` asks clients that defer tools to show this one from the start. `rest` says how to get what of a
-        long answer is cut, or says it of the arguments; None is for a tool that bounds its answers itself.
-        """
+        """Make a tool of an async function annotated to return `Annotated[CallToolResult, <shape>]`."""
         schemas = generated_schemas(function) or derived_schemas(function)
         properties = cast("Mapping[str, dict[str, object]]", schemas.parameters.get("properties", {}))
         for name, schema in properties.items():
@@ -279,20 +309,6 @@ def _context_of(function: Callable[..., object]) -> str | None:
 
 def _skipped(function: Callable[..., object]) -> list[str]:
     return [_CONTEXT] if _context_of(function) else []
-
-
-def parsed_if_text(value: object) -> object:
-    """Read an object that came as its JSON text, which is how some clients send objects; else return it as it is.
-
-    Raises `ValueError` for a text that would cost too much to decode.
-    """
-    if isinstance(value, str):
-        check(value.encode("utf-8", "surrogatepass"))
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    return value
 
 
 def compact(schema: Mapping[str, object]) -> dict[str, object]:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Annotated, cast
 
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, ToolAnnotations
-from pydantic import BeforeValidator, WithJsonSchema
 
 from ...sandbox.job import Json
 from ..app import App
-from ..caller import Ask, Caller, OpenLink
+from ..caller import Caller
 from ..identity import DEFAULT_TENANT, Right
 from ..runs.background.background import executed_or_parked
 from ..runs.background.background_reports import RunState
@@ -22,18 +20,28 @@ from ..runs.isolations import AUTO
 from ..runs.report import Report
 from ..runs.request import CodeRequest
 from ..scopes import caller_of, connection_of, is_principal, session_of
-from ..settings import OutputFormat, Surface
-from ..terminal_escaping import visible
-from ..upstream_tools.discovery import server_name
-from .answers import READS, OptionalFormat, OptionalName, OptionalSeconds, ReportedLayers, answered, answered_run
-from .background_tools import RunReport, answered_state, get_run_tool
-from .elicitation import Conversations, Newest
-from .privacy_tools import privacy_tools
-from .registry_tools import registry_tools
-from .skill_tools import skill_tools
+from ..settings import Surface
+from ..upstream_tools.discovery import LIMIT_DEFAULT, server_name
+from .answers import (
+    READS,
+    Megabytes,
+    OptionalFormat,
+    OptionalName,
+    OptionalSeconds,
+    RunAnswers,
+    Variables,
+    answered,
+)
+from .background_tools import RunReport, RunTools
+from .elicitation import Client, Conversations
+from .privacy_tools import PrivacyTools
+from .registry_tools import RegistryTools
+from .skill_tools import SkillTools
 from .statistics_report import Statistics, statistics_of
-from .strict_tool import StrictTool, parsed_if_text
-from .workspace_tools import workspace_tools
+from .strict_tool import StrictTool, mcp_tool, tools_by
+from .workspace_tools import WorkspaceTools
+
+_RUNS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False)
 
 EXECUTE_CODE = """\
 Run Python in a sandbox: no network. Calls are fresh; session="name" keeps variables. Return little: \
@@ -70,47 +78,106 @@ mcp_servers["<server>"]; from mcp import runtime: discovered_servers(), list_ser
 search_tool_docs("words"), describe_server(name), capability_summary().\
 """
 
-Variables = Annotated[dict[str, object], BeforeValidator(parsed_if_text), WithJsonSchema({"type": "object"})]
-
 
 def tools_of(app: App) -> list[StrictTool]:
     """Return the tools that the operator's surface shows, with the operator's defaults in their schemas."""
-    conversations, reported_layers = Conversations(), ReportedLayers()
-    run = _execute_code(app, conversations, reported_layers)
-    if app.settings.surface is Surface.CODE:
-        return [run]
-    if app.settings.surface is Surface.BRIDGE:
-        return [_run_python(app, conversations, reported_layers)]
-    chars_max = app.settings.output_max_chars
-    tools = [
-        run,
-        get_run_tool(app.background, conversations, reported_layers, app.settings.output_format),
-        *registry_tools(app.registry),
-        *skill_tools(app.skills, conversations, reported_layers),
-        *privacy_tools(app.privacy),
-        *workspace_tools(app.workspace, app.privacy, app.executor, chars_max),
-        _get_execution_stats(app),
-    ]
-    return [tool.bound(chars_max) for tool in tools]
-
-
-def _execute_code(app: App, conversations: Conversations, reported_layers: ReportedLayers) -> StrictTool:
     settings = app.settings
+    conversations, answers = Conversations(), RunAnswers(settings.output_format)
+    if settings.surface is Surface.BRIDGE:
+        tools = tools_by(BridgeTools(app, conversations, answers))
+        tools["run_python"].description = RUN_PYTHON
+    elif settings.surface is Surface.CODE:
+        tools = tools_by(CodeTools(app, conversations, answers))
+        properties = tools["execute_code"].parameters["properties"]
+        for schema in properties.values():  # it is meant to be small, and its description says what they are for
+            del schema["description"]
+        del properties["background"]  # there is no get_run beside it
+    else:
+        tools = tools_by(
+            CodeTools(app, conversations, answers),
+            RunTools(app.background, conversations, answers),
+            RegistryTools(app.registry),
+            SkillTools(app.skills, conversations, answers),
+            *([] if app.privacy.is_off else [PrivacyTools(app.privacy)]),
+            WorkspaceTools(app.workspace, app.privacy, app.executor, settings.output_max_chars),
+            StatisticsTools(app),
+        )
+        for tool in tools.values():
+            tool.bound(settings.output_max_chars)
+    _adapt_to_settings(tools, app)
+    return list(tools.values())
 
+
+def _adapt_to_settings(tools: Mapping[str, StrictTool], app: App) -> None:
+    """Put the operator's defaults into what the tools say of themselves."""
+    settings = app.settings
+    seconds = int(settings.timeout_seconds) if settings.timeout_seconds.is_integer() else settings.timeout_seconds
+    defaults = {"timeout_seconds": seconds, "timeout": seconds, "memory_mb": settings.memory_mb}
+    for tool in tools.values():
+        for name, default in defaults.items():
+            if name in tool.parameters["properties"]:
+                tool.parameters["properties"][name]["default"] = default
+    if "search_tools" in tools:
+        tools["search_tools"].parameters["properties"]["limit"]["default"] = LIMIT_DEFAULT
+    if "execute_code" in tools:
+        code = tools["execute_code"]
+        code.description = (EXECUTE_CODE if settings.surface is Surface.FULL else EXECUTE_CODE_ALONE) + _packages(app)
+        # The names alone, which depend on the settings; `execute` says more than a schema when it refuses one.
+        code.parameters["properties"]["isolation"]["enum"] = [AUTO, *app.pools.offered]
+
+
+def _packages(app: App) -> str:
+    full_python = app.executor.offer.full_python
+    if full_python.why_not() is not None:
+        return ""
+    there = [module for module in DATA_MODULES if module in full_python.modules()]
+    return f" Import too: {', '.join(there)}." if there else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """Runs code for a tool."""
+
+    app: App
+    conversations: Conversations
+    answers: RunAnswers
+
+    async def _run(
+        self, ctx: Context[None, None], request: CodeRequest, form: str | None = None, *, parks: bool = False
+    ) -> CallToolResult:
+        app, caller, connection = self.app, request.caller, connection_of(ctx.request_context)
+        session = None if request.session is None else session_of(caller.scope, request.session)
+
+        async def run(client: Client) -> CallToolResult:
+            asked = replace(request, caller=client.asking(caller))
+            execution = await executed_or_parked(app.executor, app.background, asked, progress=client.progress)
+            if isinstance(execution, RunState):
+                return self.answers.of_state(execution, connection)
+            app.executor.last_runs.note(caller.scope, execution.report["run_id"])
+            return self.answers.of(execution, connection, form)
+
+        return await self.conversations.hold(ctx, run, session=session, parks=parks)
+
+
+class CodeTools(_Runs):
+    """The tool that runs code."""
+
+    @mcp_tool(_RUNS, always_loaded=True)
     async def execute_code(
+        self,
         code: str,
         ctx: Context[None, None],
         *,
         context_vars: Variables = {},  # noqa: B006 - never changed, and published as the default
         timeout_seconds: OptionalSeconds = None,
-        memory_mb: int = settings.memory_mb,
+        memory_mb: Megabytes = None,
         session: OptionalName = None,
         isolation: str = AUTO,
         dry_run: bool = False,
         background: bool = False,
         format: OptionalFormat = None,  # noqa: A002 - the contract's name
     ) -> Annotated[CallToolResult, RunReport]:
-        context = ctx.request_context
+        """Run code; see `EXECUTE_CODE`."""
         request = CodeRequest(
             code=code,
             context_vars=cast("dict[str, Json]", context_vars),
@@ -119,119 +186,49 @@ def _execute_code(app: App, conversations: Conversations, reported_layers: Repor
             session=session,
             isolation=isolation,
             dry_run=dry_run,
-            caller=caller_of(context),
+            caller=caller_of(ctx.request_context),
         )
-        form = settings.output_format if format is None else OutputFormat(format)
-        connection = connection_of(context)
         if background:
-            return answered_state(await app.background.submit(request), reported_layers, form, connection)
-        held_in = None if session is None else session_of(request.caller.scope, session)
-        job = partial(run, request, form, connection)
-        return cast("CallToolResult", await conversations.hold(ctx, job, session=held_in, parks=parks))
-
-    parks = settings.surface is Surface.FULL  # where there is get_run
-    run = _runner(app, reported_layers)
-    tool = StrictTool.published(
-        execute_code,
-        (EXECUTE_CODE if settings.surface is Surface.FULL else EXECUTE_CODE_ALONE) + _packages(app),
-        ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False),
-        always_loaded=True,
-    )
-    _adapt_to_settings(tool.parameters["properties"], app)
-    return tool
+            state = await self.app.background.submit(request)
+            return self.answers.of_state(state, connection_of(ctx.request_context))
+        has_get_run = self.app.settings.surface is Surface.FULL
+        return await self._run(ctx, request, format, parks=has_get_run)
 
 
-def _packages(app: App) -> str:
-    """Say which packages for data work code can import, where it can import any."""
-    full_python = app.executor.offer.full_python
-    if full_python.why_not() is not None:
-        return ""
-    there = [module for module in DATA_MODULES if module in full_python.modules()]
-    return f" Import too: {', '.join(there)}." if there else ""
+class BridgeTools(_Runs):
+    """The one tool of the bridge: the same runs as `execute_code`, under the name and parameters it had."""
 
-
-def _adapt_to_settings(properties: dict[str, dict[str, object]], app: App) -> None:
-    if app.settings.surface is Surface.CODE:  # it is meant to be small, and its description says what they are for
-        for schema in properties.values():
-            del schema["description"]
-        del properties["background"]  # there is no get_run beside it
-    # The names alone, which depend on the operator's settings; `execute` says more than a schema when it refuses one.
-    properties["isolation"]["enum"] = [AUTO, *app.pools.offered]
-    seconds = app.settings.timeout_seconds
-    properties["timeout_seconds"]["default"] = int(seconds) if seconds.is_integer() else seconds
-
-
-def _run_python(app: App, conversations: Conversations, reported_layers: ReportedLayers) -> StrictTool:
-    """Return the one tool of the bridge: the same runs as `execute_code`, under the name and parameters it had."""
-    run = _runner(app, reported_layers)
-
+    @mcp_tool(_RUNS, always_loaded=True)
     async def run_python(
+        self,
         code: str,
         ctx: Context[None, None],
         *,
         servers: list[str] = [],  # noqa: B006 - never changed, and published as the default
-        timeout: float = app.settings.timeout_seconds,  # noqa: ASYNC109 - the bridge's name
+        timeout: OptionalSeconds = None,  # noqa: ASYNC109 - the bridge's name
     ) -> Annotated[CallToolResult, Report]:
+        """Run code; see `RUN_PYTHON`."""
         caller = caller_of(ctx.request_context)
         for name in servers:
-            await server_name(app.registry, caller.identity, name)
-        request = CodeRequest(code=code, timeout_seconds=timeout, caller=caller)
-        job = partial(run, request, app.settings.output_format, connection_of(ctx.request_context))
-        return cast("CallToolResult", await conversations.hold(ctx, job))
-
-    return StrictTool.published(
-        run_python,
-        RUN_PYTHON,
-        ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False),
-        always_loaded=True,
-    )
+            await server_name(self.app.registry, caller.identity, name)
+        return await self._run(ctx, CodeRequest(code=code, timeout_seconds=timeout, caller=caller))
 
 
-_Run = Callable[[CodeRequest, OutputFormat, str | None, Ask | None, Newest, OpenLink | None], Awaitable[CallToolResult]]
+@dataclass(frozen=True, slots=True)
+class StatisticsTools:
+    """The tool that says what the server has done and uses."""
 
+    app: App
 
-def _runner(app: App, reported_layers: ReportedLayers) -> _Run:
-    """Return what runs code for a tool, and reports its progress to the client."""
-
-    async def run(  # noqa: PLR0917 - the last three are what all work is given
-        request: CodeRequest,
-        form: OutputFormat,
-        connection: str | None,
-        ask: Ask | None,
-        newest: Newest,
-        open_link: OpenLink | None,
-    ) -> CallToolResult:
-        async def tell(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
-            await newest().report_progress(elapsed_seconds, timeout_seconds, visible(message))
-
-        asked = request
-        if ask is not None or open_link is not None:
-            asked = replace(request, caller=replace(request.caller, ask=ask, open_link=open_link))
-        execution = await executed_or_parked(app.executor, app.background, asked, progress=tell)
-        if isinstance(execution, RunState):
-            return answered_state(execution, reported_layers, form, connection)
-        app.executor.last_runs.note(asked.caller.scope, execution.report["run_id"])
-        layers = reported_layers.are_new(connection, execution.report)
-        return answered_run(execution, form, default=app.settings.output_format, layers=layers)
-
-    return run
+    @mcp_tool(READS, rest="sealab doctor says it on a terminal")
+    async def get_execution_stats(self, ctx: Context[None, None]) -> Annotated[CallToolResult, Statistics]:
+        """Limits, layers, runs, latency, memory."""
+        caller = caller_of(ctx.request_context)
+        statistics = await statistics_of(self.app, caller, of_machine=_sees_machine(caller))
+        return answered(statistics, json.dumps(statistics))
 
 
 def _sees_machine(caller: Caller) -> bool:
     """Return whether a caller may see figures of the whole process, which tell what other tenants do."""
     identity = caller.identity
     return not is_principal(caller.scope) or (identity.tenant == DEFAULT_TENANT and identity.may(Right.ADMIN))
-
-
-def _get_execution_stats(app: App) -> StrictTool:
-    async def get_execution_stats(ctx: Context[None, None]) -> Annotated[CallToolResult, Statistics]:
-        caller = caller_of(ctx.request_context)
-        statistics = await statistics_of(app, caller, of_machine=_sees_machine(caller))
-        return answered(statistics, json.dumps(statistics))
-
-    return StrictTool.published(
-        get_execution_stats,
-        "Limits, layers, runs, latency, memory.",
-        READS,
-        rest="sealab doctor says it on a terminal",
-    )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import mimetypes
-from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Annotated, Literal, NotRequired
 
@@ -28,7 +27,7 @@ from ..runs.truncation import SHOWN_CHARS
 from ..scopes import caller_of, scope_of
 from ..settings import OutputFormat
 from .answers import READS, OptionalWhole, answered, image_content
-from .strict_tool import StrictTool
+from .strict_tool import mcp_tool
 
 Encoding = Literal["utf-8", "base64"]
 
@@ -82,36 +81,33 @@ class DeletedAnswer(TypedDict):
     deleted: bool
 
 
-def workspace_tools(workspace: Workspace, privacy: Privacy, executor: Executor, chars_max: int) -> list[StrictTool]:
-    """Return the tools that write, read, list and delete workspace files; `executor` reads files of tables.
+@dataclass(frozen=True, slots=True)
+class WorkspaceTools:
+    """The tools that write, read, list and delete workspace files; `executor` reads files of tables.
 
     Without a limit reading gives at most `chars_max` characters, and of base64 as many bytes as that is.
     """
-    return [
-        _write_workspace_file(workspace),
-        _read_workspace_file(workspace, privacy, executor, chars_max),
-        _list_workspace_files(workspace),
-        _delete_workspace_file(workspace),
-    ]
 
+    workspace: Workspace
+    privacy: Privacy
+    executor: Executor
+    chars_max: int
 
-def _write_workspace_file(workspace: Workspace) -> StrictTool:
-    async def write_workspace_file(
-        filename: str, content: str, encoding: Encoding = "utf-8"
-    ) -> Annotated[CallToolResult, WrittenAnswer]:
-        written = await in_thread(Kind.FILES, partial(workspace.write, filename, content, encoding=encoding))
-        return answered(asdict(written), f"wrote {written.filename} ({written.size} bytes)")
-
-    return StrictTool.published(
-        write_workspace_file,
-        "Write a whole workspace file.",
+    @mcp_tool(
         ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False),
         rest="list_workspace_files()",
     )
+    async def write_workspace_file(
+        self, filename: str, content: str, encoding: Encoding = "utf-8"
+    ) -> Annotated[CallToolResult, WrittenAnswer]:
+        """Write a whole workspace file."""
+        write = partial(self.workspace.write, filename, content, encoding=encoding)
+        written = await in_thread(Kind.FILES, write)
+        return answered(asdict(written), f"wrote {written.filename} ({written.size} bytes)")
 
-
-def _read_workspace_file(workspace: Workspace, privacy: Privacy, executor: Executor, chars_max: int) -> StrictTool:
+    @mcp_tool(READS)
     async def read_workspace_file(
+        self,
         filename: str,
         ctx: Context[None, None],
         *,
@@ -119,35 +115,67 @@ def _read_workspace_file(workspace: Workspace, privacy: Privacy, executor: Execu
         limit: OptionalWhole = None,
         encoding: Encoding = "utf-8",
     ) -> Annotated[CallToolResult, ReadAnswer]:
-        scope = scope_of(ctx.request_context)
-        asked = limit
-        if limit is None:
-            limit = chars_max if encoding == "utf-8" else chars_max * 3 // 4
-        if (
-            not privacy.filters
-            and (picture := await _picture(workspace, filename, scope, offset, encoding)) is not None
-        ):
+        """Read a workspace file or a slice of it."""
+        caller, workspace, privacy = caller_of(ctx.request_context), self.workspace, self.privacy
+        picture = None if privacy.filters else await _picture(workspace, filename, caller.scope, offset, encoding)
+        if picture is not None:
             return _picture_answer(filename, picture)
-        where = isolation_for(executor) if encoding == "utf-8" and is_table(filename) else None
+        where = isolation_for(self.executor) if encoding == "utf-8" and is_table(filename) else None
         if where is not None:
-            caller = caller_of(ctx.request_context)
-            return await _table_answer(workspace, executor, caller, filename, where, offset=offset, limit=asked)
+            return await self._table_answer(caller, filename, where, offset=offset, limit=limit)
+        most = limit
+        if most is None:
+            most = self.chars_max if encoding == "utf-8" else self.chars_max * 3 // 4
         if privacy.filters:
-            read = await shown_slice(privacy, scope, workspace, filename, offset=offset, limit=limit, encoding=encoding)
-        else:
-            read = await in_thread(
-                Kind.FILES, partial(workspace.read, filename, offset, limit, encoding=encoding, owner=scope)
+            read = await shown_slice(
+                privacy, caller.scope, workspace, filename, offset=offset, limit=most, encoding=encoding
             )
+        else:
+            reading = partial(workspace.read, filename, offset, most, encoding=encoding, owner=caller.scope)
+            read = await in_thread(Kind.FILES, reading)
         answer = ReadAnswer(filename=read.filename, content=read.content, size=read.size, truncated=read.truncated)
-        if asked is None and read.truncated:
-            answer["read_with"] = _reader(read.filename, offset + limit, limit, encoding)
-        return answered(answer, _short_text(read, offset, limit, encoding))
+        if limit is None and read.truncated:
+            answer["read_with"] = _reader(read.filename, offset + most, most, encoding)
+        return answered(answer, _short_text(read, offset, most, encoding))
 
-    return StrictTool.published(
-        read_workspace_file,
-        "Read a workspace file or a slice of it.",
-        READS,
+    @mcp_tool(READS, rest="list_files(subpath) in code")
+    async def list_workspace_files(
+        self, ctx: Context[None, None], subpath: str = "."
+    ) -> Annotated[CallToolResult, ListAnswer]:
+        """List workspace files."""
+        scope = scope_of(ctx.request_context)
+        listed = await in_thread(Kind.FILES, partial(self.workspace.list, subpath, owner=scope))
+        lines = [f"{file.size:>12}  {file.modified}  {file.name}" for file in listed.files]
+        used = f"{listed.count} files; {listed.used_bytes} of {listed.quota_bytes} bytes used"
+        return answered(asdict(listed), "\n".join([*lines, used]))
+
+    @mcp_tool(
+        ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False),
+        rest="list_workspace_files()",
     )
+    async def delete_workspace_file(self, filename: str) -> Annotated[CallToolResult, DeletedAnswer]:
+        """Delete a workspace file."""
+        deleted = await in_thread(Kind.FILES, partial(self.workspace.delete, filename))
+        return answered(asdict(deleted), f"deleted {deleted.filename}")
+
+    async def _table_answer(
+        self, caller: Caller, filename: str, isolation: Isolation, *, offset: int, limit: int | None
+    ) -> CallToolResult:
+        """Return what is in a file that holds a table, as text: `limit` rows from `offset` on."""
+        beginning = partial(self.workspace.read, filename, 0, 1, encoding="base64", owner=caller.scope)
+        size = (await in_thread(Kind.FILES, beginning)).size
+        preview = await previewed(self.executor, caller, filename, isolation, offset=offset, limit=limit)
+        text = written(preview.shown, OutputFormat.AUTO)
+        following = preview.following
+        is_cut = preview.is_cut or following is not None
+        answer = ReadAnswer(filename=filename, content=text, size=size, truncated=is_cut)
+        more = ""
+        if following is not None and (limit is None or following - offset < limit):
+            answer["read_with"] = _reader(filename, following, limit or ROWS, "utf-8")
+            more = f"\n… [more rows follow: {answer['read_with']}]"
+        if len(text) <= SHOWN_CHARS:
+            return answered(answer, text + more)
+        return answered(answer, f"{text[:SHOWN_CHARS]}\n… [cut here; the structured content has more]")
 
 
 def _picture_answer(filename: str, picture: Picture) -> CallToolResult:
@@ -156,35 +184,6 @@ def _picture_answer(filename: str, picture: Picture) -> CallToolResult:
     shown = answered(answer, f"{filename} is an image ({picture.mime_type}, {size} bytes)")
     shown.content.append(image_content(picture))
     return shown
-
-
-async def _table_answer(
-    workspace: Workspace,
-    executor: Executor,
-    caller: Caller,
-    filename: str,
-    isolation: Isolation,
-    *,
-    offset: int,
-    limit: int | None,
-) -> CallToolResult:
-    """Return what is in a file that holds a table, as text: `limit` rows from `offset` on."""
-    beginning = partial(workspace.read, filename, 0, 1, encoding="base64", owner=caller.scope)
-    size = (await in_thread(Kind.FILES, beginning)).size
-    preview = await previewed(executor, caller, filename, isolation, offset=offset, limit=limit)
-    text = written(preview.shown, OutputFormat.AUTO)
-    following = preview.following
-    answer = ReadAnswer(filename=filename, content=text, size=size, truncated=preview.is_cut or following is not None)
-    if following is not None and (limit is None or following - offset < limit):
-        answer["read_with"] = _reader(filename, following, limit or ROWS, "utf-8")
-    if len(text) <= SHOWN_CHARS:
-        return answered(answer, "\n".join((text, *_more_rows(answer))))
-    return answered(answer, f"{text[:SHOWN_CHARS]}\n… [cut here; the structured content has more]")
-
-
-def _more_rows(answer: ReadAnswer) -> Iterator[str]:
-    if "read_with" in answer:
-        yield f"… [more rows follow: {answer['read_with']}]"
 
 
 def _short_text(read: Contents, offset: int, limit: int, encoding: Encoding) -> str:
@@ -197,39 +196,7 @@ def _short_text(read: Contents, offset: int, limit: int, encoding: Encoding) -> 
     return f"{text}\n… [more follows, of {read.size} bytes in all: {following}]"
 
 
-def _list_workspace_files(workspace: Workspace) -> StrictTool:
-    async def list_workspace_files(
-        ctx: Context[None, None], subpath: str = "."
-    ) -> Annotated[CallToolResult, ListAnswer]:
-        scope = scope_of(ctx.request_context)
-        listed = await in_thread(Kind.FILES, partial(workspace.list, subpath, owner=scope))
-        lines = [f"{file.size:>12}  {file.modified}  {file.name}" for file in listed.files]
-        used = f"{listed.count} files; {listed.used_bytes} of {listed.quota_bytes} bytes used"
-        return answered(asdict(listed), "\n".join([*lines, used]))
-
-    return StrictTool.published(
-        list_workspace_files,
-        "List workspace files.",
-        READS,
-        rest="list_files(subpath) in code",
-    )
-
-
-def _delete_workspace_file(workspace: Workspace) -> StrictTool:
-    async def delete_workspace_file(filename: str) -> Annotated[CallToolResult, DeletedAnswer]:
-        deleted = await in_thread(Kind.FILES, partial(workspace.delete, filename))
-        return answered(asdict(deleted), f"deleted {deleted.filename}")
-
-    return StrictTool.published(
-        delete_workspace_file,
-        "Delete a workspace file.",
-        ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False),
-        rest="list_workspace_files()",
-    )
-
-
 async def _picture(workspace: Workspace, filename: str, scope: str, offset: int, encoding: Encoding) -> Picture | None:
-    """Return the image that a file is, where it is asked for as text, from its beginning."""
     kind = mimetypes.guess_type(filename)[0] or ""
     if offset or encoding != "utf-8" or not kind.startswith("image/"):
         return None

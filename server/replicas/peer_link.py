@@ -167,7 +167,6 @@ class PeerLink:
         return response
 
     def _is_marked(self, seal: str, response: httpx2.Response) -> bool:
-        """Return whether an answer is that of a server with the key."""
         right = answer_mark(self._keys.seal, seal, response.status_code)
         return hmac.compare_digest(response.headers.get(ANSWER_HEADER, "").encode(), right.encode())
 

@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..caller import Caller, NobodyAnswers, NoMoreQuestions, Progress
 from ..errors import RequestRefused, ServerError
-from ..identity import identity_from, identity_told
+from ..identity import identity_from
 from ..runs.background.background_reports import execution_of
-from ..runs.request import CodeRequest, Execution
+from ..runs.request import CodeRequest, Execution, request_of, request_told
 from .peer_link import RUN_SILENT_SECONDS, PeerLost, PeerRefused, PeerUnreached
 from .replica_errors import OutcomeUnknown
 
 if TYPE_CHECKING:
-    from ...sandbox.job import Json
     from ...skills_db.replicas import ReplicaRow
     from .peer_link import PeerAnswer, PeerLink
     from .replica_keys import ReplicaKeys
@@ -51,45 +50,24 @@ def request_to_send(request: CodeRequest, tenant: str, keys: ReplicaKeys) -> dic
     return {
         "kind": RUN,
         "tenant": tenant,
-        "scope": caller.scope,
-        "identity": identity_told(caller.identity),
+        **request_told(request),
         "origin": caller.origin,
         "bearer": keys.sealed_bearer(caller.bearer),
         "asks": caller.ask is not None,
         "opens": caller.open_link is not None,
-        "code": request.code,
-        "context_vars": dict(request.context_vars),
-        "timeout_seconds": request.timeout_seconds,
-        "memory_mb": request.memory_mb,
-        "session": request.session,
-        "isolation": request.isolation,
-        "dry_run": request.dry_run,
-        "arguments": list(request.arguments),
     }
 
 
 def request_sent(head: Mapping[str, Any], keys: ReplicaKeys) -> CodeRequest:
     """Return the request that another server sends, whose caller cannot be asked yet.
 
-    Raises `ValueError` or `KeyError` for what is none.
+    Raises `ValueError`, `KeyError` or `TypeError` for what is none.
     """
     identity = identity_from(head["identity"])
     if identity is None or identity.tenant != head["tenant"]:
         raise ValueError("no identity of that tenant")
-    caller = Caller(
-        str(head["scope"]), identity=identity, origin=str(head["origin"]), bearer=keys.opened_bearer(head["bearer"])
-    )
-    return CodeRequest(
-        code=str(head["code"]),
-        context_vars=cast("dict[str, Json]", head["context_vars"]),
-        timeout_seconds=head["timeout_seconds"],
-        memory_mb=head["memory_mb"],
-        session=str(head["session"]),
-        isolation=str(head["isolation"]),
-        dry_run=head["dry_run"] is True,
-        caller=caller,
-        arguments=tuple(head["arguments"]),
-    )
+    bearer = keys.opened_bearer(head["bearer"])
+    return request_of(head, Caller(str(head["scope"]), identity=identity, origin=str(head["origin"]), bearer=bearer))
 
 
 class RemoteRuns:
@@ -156,10 +134,10 @@ class _Following:
             match said:
                 case {"progress": [value, total, str(message)]} if self._progress is not None:
                     await self._progress(float(value), float(total), message)
-                case {"ask": [str(name), str(text), list(choices)]}:
-                    self._asking.add(asyncio.create_task(self._ask(name, text, choices)))
-                case {"open": [str(name), str(text), str(link)]}:
-                    self._asking.add(asyncio.create_task(self._open(name, text, link)))
+                case {"ask": [str(name), str(text), list(choices)]} if self._caller.ask is not None:
+                    self._begin(name, self._caller.ask(text, choices))
+                case {"open": [str(name), str(text), str(link)]} if self._caller.open_link is not None:
+                    self._begin(name, _chosen(self._caller.open_link(text, link)))
                 case {"end": dict(told)}:
                     return execution_of(told)
                 case {"not_here": _}:
@@ -170,16 +148,10 @@ class _Following:
                     raise RuntimeError("A run failed on another server, whose log says more.")
         raise PeerLost("The answer ended before the run did.")
 
-    async def _ask(self, name: str, text: str, choices: list[str]) -> None:
-        assert self._caller.ask is not None
-        await self._answer(name, self._caller.ask(text, choices))
-
-    async def _open(self, name: str, text: str, link: str) -> None:
-        assert self._caller.open_link is not None
-        await self._answer(name, _chosen(self._caller.open_link(text, link)))
+    def _begin(self, name: str, choice: Awaitable[str | None]) -> None:
+        self._asking.add(asyncio.create_task(self._answer(name, choice)))
 
     async def _answer(self, name: str, choice: Awaitable[str | None]) -> None:
-        """Send what the user answers to a question."""
         said: dict[str, object]
         try:
             said = {"choice": await choice}
@@ -191,7 +163,6 @@ class _Following:
 
 
 async def _chosen(opened: Awaitable[bool]) -> str | None:
-    """Return whether a link was opened as the choice of a question is told."""
     return "" if await opened else None
 
 

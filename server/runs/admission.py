@@ -91,7 +91,6 @@ def can_park(executor: Executor, request: CodeRequest) -> bool:
 
 
 def _may_go_on(executor: Executor, request: CodeRequest) -> bool:
-    """Return whether the policy lets a run go on in the background."""
     try:
         admitted(replace(request, background=True), executor)
     except RequestRefused:

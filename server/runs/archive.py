@@ -20,6 +20,8 @@ _AFTER_SECONDS = 0.05
 _AGAIN_SECONDS = 1.0
 """How long what could not be kept waits until it is tried again."""
 _CLOSING_SECONDS = 10.0
+_KEPT = frozenset({"output.txt", "result.json"})
+"""What the archive takes by name."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -89,8 +91,7 @@ class RunKeeper:
 
 
 def _kept_whole(archive: RunArchive, run_id: str, owner: str, run: EndedRun, output_max_chars: int) -> Fitted:
-    """Cut what is too long for a model, and keep the run with the whole of what was cut."""
-    outcome, attached = run.outcome, run.attached
+    outcome = run.outcome
     cut = partial(
         fit,
         outcome.result,
@@ -101,21 +102,17 @@ def _kept_whole(archive: RunArchive, run_id: str, owner: str, run: EndedRun, out
         max_chars=output_max_chars,
     )
     fitted = cut(run_id=run_id, notes=outcome.notes)
-    for name, whole in (
-        ("dry_run.json", fitted.whole_dry_run),
-        ("stderr.txt", fitted.whole_stderr),
-        ("displayed.json", fitted.whole_displayed),
-    ):
-        if whole is not None:
-            attached = {**attached, name: whole.encode(errors="backslashreplace")}
+    beside: dict[str, bytes] = {
+        name: each.encode(errors="backslashreplace") for name, each in fitted.whole.items() if name not in _KEPT
+    }
     try:
         archive.keep(
             run_id,
             owner=owner,
             code=run.code,
-            output=fitted.whole_output,
-            result_json=fitted.whole_result,
-            attached=attached,
+            output=fitted.whole.get("output.txt"),
+            result_json=fitted.whole.get("result.json"),
+            attached={**run.attached, **beside},
         )
     except WorkspaceError as error:
         _LOG.warning("Run %s could not be kept: %s", run_id, error)

@@ -7,12 +7,14 @@ import logging
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 from typing_extensions import override  # of `typing` from Python 3.12 on
 
-from ...sandbox.job import Failure, HostCalls, Isolation, Outcome, Status
+from ...sandbox.job import Failure, Isolation, Outcome, Status
 from ...workspace.errors import WorkspaceError
 from ..errors import AuditUnwritten
+from ..host_call import Answers
 from ..host_work import Account, Kind, charged_to, in_thread
 from .cancelled_runs import LeftFiles
 from .files_home import changed_files
@@ -94,7 +96,7 @@ class Journaled(Aspect):
     """The journal of the run. That of a program of a session is stored before its answer is given."""
 
     @override
-    def around(self, answer: HostCalls) -> HostCalls:
+    def around(self, answer: Answers) -> Answers:
         return self.run.begun.journaled(self.run, answer)
 
     @override
@@ -118,7 +120,7 @@ class Filtered(Aspect):
     """The privacy gate around host calls. What is shown in the end passes it too: see `Run.shown`."""
 
     @override
-    def around(self, answer: HostCalls) -> HostCalls:
+    def around(self, answer: Answers) -> Answers:
         return self.run.gate.around(answer)
 
     @override
@@ -194,6 +196,18 @@ class Shared(Aspect):
     @override
     async def broken_off(self, error: BaseException) -> None:
         await self._places.__aexit__(type(error), error, error.__traceback__)
+
+
+class Nulled(Aspect):
+    """The note on answers of tools in which null stands for numbers that JSON does not have."""
+
+    @override
+    async def ended(self, outcome: Outcome) -> Outcome:
+        nulled = ", ".join(islice(self.run.calls.log.nulled, ENTRIES_MAX))
+        if not nulled:
+            return outcome
+        told = f"NaN and infinities became null in what was answered by {nulled}"
+        return replace(outcome, notes={**outcome.notes, "answers": told})
 
 
 async def _left_behind(run: Run) -> LeftFiles | None:

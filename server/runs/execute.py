@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
-from itertools import islice
 
 from ...sandbox.errors import Busy
-from ...sandbox.job import Failure, HostCalls, Isolation, Job, Outcome, Status
+from ...sandbox.job import Failure, Isolation, Job, Outcome, Status
 from ..caller import Progress
 from ..errors import KNOWN_ERRORS
+from ..host_call import Answers
 from ..journal.journal import BegunRun, recorder_of
 from ..privacy.gates.program_gate import with_values
 from .admission import admitted
-from .aspects import Audited, Counted, Filtered, Journaled, Reported, RunCut, Shared, TakenHome
+from .aspects import Audited, Counted, Filtered, Journaled, Nulled, Reported, RunCut, Shared, TakenHome
 from .executor import Executor
 from .files_home import accompanied
-from .ids import new_run_id
 from .isolations import AUTO
 from .placement.escalation import escalated, told_of_full_python
 from .placement.missing_packages import told_of_packages
 from .placement.routing import routed
 from .rebuilding import rebuild_of
 from .reporting import report_of, with_pictures
-from .request import CodeRequest, Execution
-from .run import ENTRIES_MAX, Aspect, Begun, Run
+from .request import CodeRequest, Execution, new_run_id
+from .run import Aspect, Begun, Run
 
-ASPECTS: tuple[type[Aspect], ...] = (Journaled, Filtered, Counted, Audited, TakenHome, Reported, Shared)
+ASPECTS: tuple[type[Aspect], ...] = (Journaled, Filtered, Counted, Audited, TakenHome, Reported, Shared, Nulled)
 """What goes with every run, outermost first: these begin in this order, and end in the other."""
 
 
@@ -36,7 +34,7 @@ async def execute(
     request: CodeRequest,
     *,
     progress: Progress | None = None,
-    recorded: Callable[[HostCalls], HostCalls] = lambda answer: answer,
+    recorded: Callable[[Answers], Answers] = lambda answer: answer,
 ) -> Execution:
     """Run the code and return its report, whatever came of it.
 
@@ -57,7 +55,7 @@ async def execute_here(
     request: CodeRequest,
     *,
     progress: Progress | None = None,
-    recorded: Callable[[HostCalls], HostCalls] = lambda answer: answer,
+    recorded: Callable[[Answers], Answers] = lambda answer: answer,
 ) -> Execution:
     """Run the code on this server and return its report; as `execute`."""
     run_id = request.run_id or new_run_id()
@@ -79,7 +77,7 @@ async def execute_here(
         )
     )
 
-    def journaled(run: Run, answer: HostCalls) -> HostCalls:
+    def journaled(run: Run, answer: Answers) -> Answers:
         journal.notes(run.calls.approvals.told)
         return journal.around(answer)
 
@@ -138,9 +136,4 @@ async def _computed(run: Run) -> Outcome:
             background=request.background,
             was_routed=True,
         )
-    outcome = await told_of_packages(executor.offer.full_python, outcome)
-    nulled = ", ".join(islice(run.calls.log.nulled, ENTRIES_MAX))
-    if not nulled:
-        return outcome
-    told = f"NaN and infinities became null in what was answered by {nulled}"
-    return replace(outcome, notes={**outcome.notes, "answers": told})
+    return await told_of_packages(executor.offer.full_python, outcome)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ...sandbox.job import Json
 from ..audit.trail import UNAUDITED, AuditTrail
@@ -12,7 +14,6 @@ from ..caller import Progress
 from ..policy.access import NO_POLICY, Decider
 from ..stats.run_stats import RunStats
 from .cancelled_runs import CancelledRuns
-from .last_runs import LastRuns
 from .request import CodeRequest, Execution
 
 if TYPE_CHECKING:
@@ -25,6 +26,33 @@ if TYPE_CHECKING:
     from ..shares.shares import Shares
     from .archive import RunKeeper
     from .isolations import Offer
+
+LAST: Final = "last"
+_CALLERS_MAX: Final = 1000
+
+
+class LastRuns:
+    """The last runs of the callers that ran code most recently."""
+
+    def __init__(self) -> None:
+        self._run_ids: OrderedDict[str, tuple[str, float]] = OrderedDict()
+
+    def note(self, scope: str, run_id: str) -> None:
+        """Note that a caller's run has ended."""
+        self._run_ids[scope] = run_id, time.monotonic()
+        self._run_ids.move_to_end(scope)
+        if len(self._run_ids) > _CALLERS_MAX:
+            self._run_ids.popitem(last=False)
+
+    def of(self, scope: str) -> str | None:
+        """Return the last run of a caller, where one is known."""
+        known = self.aged(scope)
+        return None if known is None else known[0]
+
+    def aged(self, scope: str) -> tuple[str, float] | None:
+        """Return the last run of a caller, and how many seconds ago it ended, where one is known."""
+        known = self._run_ids.get(scope)
+        return None if known is None else (known[0], time.monotonic() - known[1])
 
 
 class RunRecorder(Protocol):

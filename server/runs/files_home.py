@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import Failure, Json, Outcome, Status, WrittenFolder
@@ -24,7 +24,7 @@ from ..host_functions.broker import Calls
 from ..host_work import Kind, in_turns
 from ..privacy.gates.run_gate import ChangedNames, WrittenName
 from ..rights import HOST_FUNCTIONS, require
-from .report import FileChanges, WrittenFile
+from .report import FileChanges, WrittenFile, there
 
 _CLOCK_NS = 1_000_000_000
 """By how much times of files may lag behind the clock."""
@@ -138,7 +138,6 @@ class FilesHome:
         return told + _listed("Not kept", kept.left_out, kept.more_left_out)
 
     def _note_dry(self, outcome: Outcome, folder: WrittenFolder) -> Steps[Outcome]:
-        """Note down what a dry run would have changed."""
         try:
             with ChangedFolder(folder.path, folder.known, folder.mapped) as changed:
                 changes = yield from changed.read()
@@ -181,16 +180,13 @@ def changed_names(files: FilesHome, calls: Calls) -> ChangedNames:
 
 def changed_files(changed: ChangedNames, most: int) -> FileChanges:
     """Return the changes as a report names them, `most` of each kind."""
-    told = FileChanges()
-    if changed.new:
-        told["new"] = written_files(changed.new, most)
-    if changed.changed:
-        told["changed"] = written_files(changed.changed, most)
-    if changed.deleted:
-        told["deleted"] = list(changed.deleted[:most])
-    if changed.kept:
-        told["kept"] = written_files(changed.kept, most)
-    return told
+    told = {
+        "new": written_files(changed.new, most),
+        "changed": written_files(changed.changed, most),
+        "deleted": list(changed.deleted[:most]),
+        "kept": written_files(changed.kept, most),
+    }
+    return cast("FileChanges", there(told))
 
 
 def written_files(names: Sequence[WrittenName], most: int) -> list[WrittenFile]:
@@ -203,7 +199,6 @@ def _sorted(sizes: Mapping[str, int]) -> tuple[WrittenName, ...]:
 
 
 def _seen(run: asyncio.Task[Outcome]) -> None:
-    """Take note of how a run ended that nobody waits for."""
     if not run.cancelled():
         run.exception()
 

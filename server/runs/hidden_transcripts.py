@@ -43,7 +43,6 @@ async def hidden_transcript(privacy: Privacy, record: RunRecord) -> Transcript:
 
 
 def _contents(told: Transcript, exchange: Exchange) -> Transcript:
-    """Exchange everything in a transcript that the code or somebody else wrote."""
     calls = [_exchanged(each, _OF_CALLS, exchange) for each in _calls(told)]
     changed = _exchanged(told, _OF_ALL, exchange) | {"calls": cast("Json", calls)}
     if told["end"] is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from ...sandbox.job import Isolation, Job, Json, Limits, Outcome, RunBefore, Start
 from ..errors import RequestRefused
+from ..host_call import for_worker
 from ..journal.recording import told_of
 from ..journal.replaying import RunReplay, recorded_calls
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 _COMPARED = ("status", "error", "result", "output", "output_sha256", "stderr", "stderr_sha256")
 _SHOWN_CHARS_MAX = 200
 _BEFORE_CHARS = 40
-_END = 4
-"""`RecordKind.END`, whose module is imported where records are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ def job_of(record: RunRecord, session: str | None = None, *, was_cut: bool = Fal
 async def again(run: RunBefore, record: RunRecord, session: str | None = None, *, job: Job | None = None) -> Replayed:
     """Run a recorded program on its recorded answers alone, as `job` if there is one. Raises as `job_of`."""
     answers = RunReplay(recorded_calls(record.records))
-    outcome = await run(job or job_of(record, session), answers.answer)
+    outcome = await run(job or job_of(record, session), for_worker(answers.answer))
     difference = None if answers.diverged is None else _where(outcome, f"{answers.diverged}")
     if difference is None and outcome.diverged:
         difference = _where(outcome, "" if outcome.error is None else outcome.error.message)
@@ -71,7 +70,6 @@ async def again(run: RunBefore, record: RunRecord, session: str | None = None, *
 
 
 def _check(record: RunRecord, header: Mapping[str, Json], *, was_cut: bool) -> None:
-    """Raise `RequestRefused` for a run that cannot be run again from its journal."""
     run = record.run
     if run.isolation != Isolation.RESTRICTED or header["seed"] is None:
         raise RequestRefused(
@@ -96,8 +94,7 @@ def _where(outcome: Outcome, what: str) -> str:
 
 
 def _first_difference(record: RunRecord, outcome: Outcome) -> str | None:
-    ends = [each.value for each in record.records if each.kind == _END]
-    recorded: Mapping[str, object] = ends[-1] if ends else {}
+    recorded = record.end or {}
     now = json.loads(json.dumps(told_of(outcome)))
     for name in _COMPARED:
         was, is_now = recorded.get(name), now.get(name)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import NamedTuple, NotRequired, cast
 
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from ...sandbox.job import Isolation, Json
+from ...sandbox.job import Isolation, Json, Outcome, Status
 from ..settings import OutputFormat
 from .compact import shortened, written
-from .tables.table_reports import TableReport, tables_lines
-from .truncation import FIRST_OF, SHOWN_CHARS, fit
+from .tables.table_reports import TableReport, table_line
+from .truncation import FIRST_OF, SHOWN_CHARS, Fitted, fit
 
 _NEW_LINE = "\n"
 _TRACE_LINES_MAX = 24
@@ -176,6 +177,29 @@ class Report(TypedDict):
     privacy: NotRequired[PrivacyReport]
 
 
+def there(told: Mapping[str, object]) -> dict[str, object]:
+    """Return the keys that a report has: those of values that are not empty."""
+    return {key: value for key, value in told.items() if value}
+
+
+def plain_report(run_id: str, outcome: Outcome, fitted: Fitted) -> Report:
+    """Return the report of a run that has nothing to say but what came of it."""
+    report = Report(
+        run_id=run_id,
+        success=outcome.status is Status.OK,
+        status=outcome.status.value,
+        result=fitted.result,
+        output=fitted.output,
+        error=None if outcome.error is None else cast("ErrorReport", asdict(outcome.error)),
+        execution_time_ms=round(outcome.duration_ms, 3),
+        isolation=outcome.isolation.value,
+        layers=list(outcome.layers),
+    )
+    if fitted.stderr:
+        report["stderr"] = fitted.stderr
+    return report
+
+
 _DEFAULTS: Mapping[str, object] = {"output": "", "error": None, "isolation": Isolation.RESTRICTED.value}
 
 
@@ -205,7 +229,7 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
     if shown.result is not None:
         lines.append(f"result:{_NEW_LINE if _NEW_LINE in shown.result else ' '}{shown.result}")
     lines += [f"displayed:{_NEW_LINE if _NEW_LINE in text else ' '}{text}" for text in shown.displayed]
-    lines += tables_lines(report.get("tables", []))
+    lines += map(table_line, report.get("tables", []))
     if failed is not None:
         lines += _failure(failed)
     if shown.output:
@@ -250,7 +274,6 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
 
 
 def _files_said(files: list[WrittenFile] | FileChanges) -> Iterator[str]:
-    """Say in lines which files were written, changed, deleted and kept."""
     changes = files if isinstance(files, dict) else FileChanges(new=files)
     for word, files_of_word in (("wrote", changes.get("new", [])), ("changed", changes.get("changed", []))):
         for file in files_of_word:
@@ -317,7 +340,6 @@ def _shown(report: Report, form: OutputFormat) -> _Shown:
 
 
 def _said_of(cut: object) -> str:
-    """Say an entry of `truncated` in words; the call that reads on stands as it is to be written."""
     if not isinstance(cut, Mapping):
         return str(cut)
     note = str(cut.get("note", ""))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import islice
 from typing import cast
 
-from ...sandbox.job import Json, Status
+from ...sandbox.job import Json
 from ...workspace.names import RUNS
 from ..privacy.gates.program_gate import ProgramTokens
 from ..privacy.gates.run_gate import CalledTool, EndedRun, LeftTokens, ShownRun
@@ -17,13 +17,14 @@ from .report import (
     PRIVACY_MS_LEAST,
     CallCounts,
     DryCall,
-    ErrorReport,
     Image,
     PrivacyReport,
     Report,
     SessionReport,
     TokensLeft,
     ToolCall,
+    plain_report,
+    there,
 )
 from .run import ENTRIES_MAX, Run
 from .tables.table_reports import table_report
@@ -66,7 +67,6 @@ def _calls(called: Sequence[CalledTool]) -> list[ToolCall]:
 
 
 def _counts(called: Sequence[CalledTool]) -> dict[str, CallCounts]:
-    """Return how many calls of each tool were done and failed."""
     counts: dict[str, CallCounts] = {}
     for each in called:
         counts.setdefault(_name_of(each), CallCounts(done=0, failed=0))["done" if each.ok else "failed"] += 1
@@ -78,77 +78,53 @@ def _name_of(call: CalledTool) -> str:
 
 
 def _left(left: LeftTokens) -> TokensLeft:
-    told = TokensLeft(tool=left.tool)
-    if left.refused:
-        told["refused"] = left.refused
-    if left.withheld:
-        told["withheld"] = list(left.withheld[:ENTRIES_MAX])
-    if left.unknown:
-        told["unknown"] = list(left.unknown[:ENTRIES_MAX])
-    if left.values:
-        told["values"] = dict(left.values)
-    return told
+    told = {
+        "refused": left.refused,
+        "withheld": list(left.withheld[:ENTRIES_MAX]),
+        "unknown": list(left.unknown[:ENTRIES_MAX]),
+        "values": dict(left.values),
+    }
+    return cast("TokensLeft", {"tool": left.tool, **there(told)})
 
 
 def report_of(run: Run, shown: ShownRun, fitted: Fitted, images: Sequence[Picture]) -> Report:
     """Return the report of a run, of what may be shown of it, and of the images that go beside it."""
     ended, outcome = shown.run, shown.run.outcome
-    report = Report(
-        run_id=run.run_id,
-        success=outcome.status is Status.OK,
-        status=outcome.status.value,
-        result=fitted.result,
-        output=fitted.output,
-        error=None if outcome.error is None else cast("ErrorReport", asdict(outcome.error)),
-        execution_time_ms=round(outcome.duration_ms, 3),
-        isolation=outcome.isolation.value,
-        layers=list(outcome.layers),
-    )
-    if fitted.displayed:
-        report["displayed"] = list(fitted.displayed)
-    if outcome.tables:
-        report["tables"] = [table_report(each) for each in outcome.tables]
-    if fitted.stderr:
-        report["stderr"] = fitted.stderr
-    if outcome.queued_ms >= 1:
-        report["queued_ms"] = round(outcome.queued_ms, 3)
+    report = plain_report(run.run_id, outcome, fitted)
     if ended.called:
         _add_calls(report, ended.called)
-    if ended.returns:
-        report["returns"] = {each.tool: each.shape for each in ended.returns}
     if run.request.dry_run:
         report["dry_run"] = cast("list[DryCall]", list(fitted.dry_run))
-    if ended.changed is not None:
-        if changed := changed_files(ended.changed, ENTRIES_MAX):
-            report["files"] = changed
-    elif ended.written:
-        report["files"] = written_files(ended.written, ENTRIES_MAX)
+    privacy = _privacy(shown, run.program)
+    captions = [*outcome.captions, *[""] * len(images)]
+    files = changed_files(ended.changed, ENTRIES_MAX) if ended.changed else written_files(ended.written, ENTRIES_MAX)
+    more = {
+        "displayed": list(fitted.displayed),
+        "tables": [table_report(each) for each in outcome.tables],
+        "queued_ms": round(outcome.queued_ms, 3) if outcome.queued_ms >= 1 else None,
+        "returns": {each.tool: each.shape for each in ended.returns},
+        "files": files,
+        "images": [_image(each, shows) for each, shows in zip(images, captions, strict=False)],
+        "session_ended": outcome.session_ended,
+        "privacy": privacy,
+        "made_up": dict(islice(run.calls.log.made_up.items(), ENTRIES_MAX)),
+    }
+    report |= cast("Report", there(more))
     truncated = fitted.truncated()
     for what, cut in _left_out(report, ended).items():
         truncated[what] = {**cast("Mapping[str, Json]", truncated.get(what, {})), **cast("Mapping[str, Json]", cut)}
-    if truncated:
-        report["truncated"] = truncated
-    if images:
-        captions = [*outcome.captions, *[""] * len(images)]
-        report["images"] = [_image(each, shows) for each, shows in zip(images, captions, strict=False)]
-    if outcome.session_ended is not None:
-        report["session_ended"] = outcome.session_ended
-    privacy = _privacy(shown, run.program)
-    if privacy:
-        report["privacy"] = privacy
     if ended.left:
         told = sum(len((*each.get("unknown", ()), *each.get("withheld", ()))) for each in privacy["left"])
-        there = sum(len((*each.unknown, *each.withheld)) for each in ended.left)
-        if told < there or len(ended.left) > ENTRIES_MAX:
-            truncated["left"] = Cut(note=f"{told} of {there} tokens, of {len(ended.left)} tools").to_json()
-            report["truncated"] = truncated
+        total = sum(len((*each.unknown, *each.withheld)) for each in ended.left)
+        if told < total or len(ended.left) > ENTRIES_MAX:
+            truncated["left"] = Cut(note=f"{told} of {total} tokens, of {len(ended.left)} tools").to_json()
+    if truncated:
+        report["truncated"] = truncated
     rebuilt = outcome.rebuilt
     if rebuilt is not None and run.request.session is not None:
         report["session"] = SessionReport(
             name=run.request.session, rebuilt=True, programs=rebuilt.programs, ms=round(rebuilt.ms, 3)
         )
-    if made_up := run.calls.log.made_up:
-        report["made_up"] = dict(islice(made_up.items(), ENTRIES_MAX))
     return report
 
 
@@ -160,23 +136,16 @@ def _image(picture: Picture, shows: str) -> Image:
 
 
 def _privacy(shown: ShownRun, program: ProgramTokens) -> PrivacyReport:
-    """Return what was done with personal data; empty where that is nothing."""
-    privacy = PrivacyReport()
-    if program.values:
-        privacy["values"] = program.values
-    if program.withheld:
-        privacy["withheld"] = dict(program.withheld)
-    if program.unknown:
-        privacy["unknown"] = list(program.unknown[:ENTRIES_MAX])
-    if shown.privacy_ms >= PRIVACY_MS_LEAST:
-        privacy["ms"] = round(shown.privacy_ms, 3)
-    if shown.types:
-        privacy["hidden"] = dict(shown.types)
-    if shown.files:
-        privacy["files"] = dict(shown.files)
-    if shown.run.left:
-        privacy["left"] = [_left(each) for each in shown.run.left[:ENTRIES_MAX]]
-    return privacy
+    told = {
+        "values": program.values,
+        "withheld": dict(program.withheld),
+        "unknown": list(program.unknown[:ENTRIES_MAX]),
+        "ms": round(shown.privacy_ms, 3) if shown.privacy_ms >= PRIVACY_MS_LEAST else None,
+        "hidden": dict(shown.types),
+        "files": dict(shown.files),
+        "left": [_left(each) for each in shown.run.left[:ENTRIES_MAX]],
+    }
+    return cast("PrivacyReport", there(told))
 
 
 def _add_calls(report: Report, called: Sequence[CalledTool]) -> None:
@@ -186,7 +155,6 @@ def _add_calls(report: Report, called: Sequence[CalledTool]) -> None:
 
 
 def _left_out(report: Report, run: EndedRun) -> dict[str, Json]:
-    """Return how many of its calls and files the report does not name."""
     left_out: dict[str, Json] = {}
     told = sum(each.get("count", 1) for each in report.get("tool_calls", ()))
     if told < len(run.called):

@@ -14,9 +14,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from ...sandbox.job import HostCalls, Isolation, Job, Json
+from ...sandbox.job import Isolation, Job, Json
 from ..caller import Ask, Caller, Progress
 from ..errors import RequestRefused
+from ..host_call import Answers
 from ..host_functions.skill_calls import take_again
 from ..host_work import Kind, in_thread
 from ..journal.journal import BegunRun
@@ -75,7 +76,7 @@ async def resume(
     )
     going_on = journal.going_on(record, begun_run)
 
-    def journaled(run: Run, answer: HostCalls) -> HostCalls:
+    def journaled(run: Run, answer: Answers) -> Answers:
         async def note(call: RecordedCall) -> None:
             run.calls.note_made_before(call.name, call.arguments, ok=call.succeeded, ms=call.ms or 0.0)
             take_again(run.calls, call.name, call.arguments, call.answer)
@@ -97,7 +98,6 @@ def _within_maxima(job: Job, settings: Settings) -> Job:
 
 
 async def _check_session(executor: Executor, scope: str, name: str, after: str | None) -> None:
-    """Raise `RequestRefused` where the session of a run is not as the run found it."""
     session = await in_thread(Kind.DATABASE, lambda: executor.journal.session(scope, name), charged=False)
     last = session.programs[-1] if session.programs else None
     if session.gap is not None or last != after:

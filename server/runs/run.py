@@ -9,6 +9,7 @@ from typing import Self
 
 from ...sandbox.job import HostCalls, Isolation, Job, Outcome
 from ..caller import Progress
+from ..host_call import Answers, for_worker
 from ..host_functions.attachments import Attachments
 from ..host_functions.broker import Calls
 from ..host_work import Account
@@ -36,7 +37,7 @@ class Aspect:
     async def begun(self) -> None:
         """Act when the run begins. Raises an error to keep it from beginning."""
 
-    def around(self, answer: HostCalls) -> HostCalls:
+    def around(self, answer: Answers) -> Answers:
         """Return what answers the run's host calls in place of `answer`, which it may call."""
         return answer
 
@@ -59,8 +60,8 @@ class Begun:
     run_id: str
     program: ProgramTokens
     journal: Kept
-    journaled: Callable[[Run, HostCalls], HostCalls]
-    recorded: Callable[[HostCalls], HostCalls] = lambda answer: answer
+    journaled: Callable[[Run, Answers], Answers]
+    recorded: Callable[[Answers], Answers] = lambda answer: answer
 
 
 @dataclass(slots=True)
@@ -112,6 +113,7 @@ class Run:
             given=gate.given,
             source=job.code,
             audit=executor.audit,
+            waits=job.waits,
         )
         files = None if executor.workspace is None else FilesHome(executor.workspace, calls, run_id)
         run = cls(executor, request, replace(job, takes_home=files), begun, gate, reporter, calls, files)
@@ -138,7 +140,7 @@ class Run:
         answer = self.begun.recorded(self.calls.answer)
         for aspect in reversed(self.aspects):
             answer = aspect.around(answer)
-        return answer
+        return for_worker(answer)
 
     async def begin(self) -> None:
         """Call `begun` of the aspects, the outermost first. Raises what keeps the run from beginning."""

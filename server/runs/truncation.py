@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from json.encoder import encode_basestring
 from os.path import commonprefix
@@ -79,25 +79,19 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A result, an output and a standard error of bounded size, and what was cut to make them so.
+    """A result, an output, a standard error, the calls of a dry run and what the code displayed, of bounded size.
 
-    `whole_result` (JSON text), `whole_output` and `whole_stderr` are what the archive has to keep; None where nothing
-    is ever cut.
-    `dry_run` are the calls that a dry run did not make, and `whole_dry_run` their JSON text where some are left out;
-    so it is with what the code `displayed`.
+    `cuts` says what was cut to make them so, and `whole` is what the archive has to keep of it: texts, and JSON of all
+    else, by the names of the files.
     """
 
     result: Json
     output: str
     cuts: Mapping[str, Cut]
-    whole_result: str | None = None
-    whole_output: str | None = None
     stderr: str = ""
-    whole_stderr: str | None = None
     dry_run: Sequence[Json] = ()
-    whole_dry_run: str | None = None
     displayed: Sequence[Json] = ()
-    whole_displayed: str | None = None
+    whole: Mapping[What, str] = field(default_factory=dict)
 
     def truncated(self) -> dict[str, Json]:
         """Return the report's `truncated`; empty when nothing was cut or noted."""
@@ -130,9 +124,8 @@ def fit(
     own = _compact(displayed) if displayed else ""
     level = _level([len(text), len(output), len(stderr), len(calls), len(own)], room)
     slice_chars = max(max_chars // 2 - _QUOTES, 1)
-    whole_result = text if len(text) > min(level, SHOWN_CHARS) else None
-    whole_output = output if len(output) > min(level, SHOWN_CHARS) else None
-    whole_stderr = stderr if len(stderr) > min(level, SHOWN_CHARS) else None
+    texts: dict[What, str] = {"result.json": text, "output.txt": output, "stderr.txt": stderr}
+    whole = {what: each for what, each in texts.items() if len(each) > min(level, SHOWN_CHARS)}
     if len(text) > level:
         kept = text if before is None else _compact(before)
         read_on = partial(_result_reader, run_id, slice_chars)
@@ -141,32 +134,19 @@ def fit(
         output, cuts["output"] = _fit_output(output, level, run_id, "output.txt", slice_chars)
     if len(stderr) > level:
         stderr, cuts["stderr"] = _fit_output(stderr, level, run_id, "stderr.txt", slice_chars)
-    whole_dry_run = calls if len(calls) > level else None
-    if whole_dry_run is not None:
+    if len(calls) > level:
+        whole["dry_run.json"] = calls
         dry_run, cuts["dry_run"] = _fit_calls(dry_run, level, _reader(run_id, "dry_run.json", slice_chars))
-    whole_displayed = own if len(own) > level else None
-    if whole_displayed is not None:
+    if len(own) > level:
+        whole["displayed.json"] = own
         displayed = _fit_displayed(displayed, own, level, _reader(run_id, "displayed.json", slice_chars), cuts)
     _add_notes(cuts, notes or {})
-    return Fitted(
-        result,
-        output,
-        cuts,
-        whole_result,
-        whole_output,
-        stderr,
-        whole_stderr,
-        dry_run,
-        whole_dry_run,
-        displayed,
-        whole_displayed,
-    )
+    return Fitted(result, output, cuts, stderr, dry_run, displayed, whole)
 
 
 def _fit_displayed(
     displayed: Sequence[Json], text: str, max_chars: int, read_with: str | None, cuts: dict[str, Cut]
 ) -> Sequence[Json]:
-    """Cut what was displayed as a result is cut; `text` is its JSON."""
     cutter = _Cutter()
     fitted = cast("Sequence[Json]", cutter.cut(list(displayed), max_chars, ()))
     cuts["displayed"] = Cut(len(_compact(fitted)), len(text), read_with, "characters of JSON")
@@ -201,7 +181,6 @@ def cut_members(members: Mapping[str, Json], chars: int, read_with: str) -> tupl
 
 
 def _fit_calls(calls: Sequence[Json], max_chars: int, read_with: str | None) -> tuple[Sequence[Json], Cut]:
-    """Keep the first calls, whole; of the first its arguments are cut where they alone are too long."""
     kept: list[Json] = []
     left = max_chars - 2
     for call in calls:
@@ -281,7 +260,6 @@ def _fit_result(
 
 
 def _same_start(one: str, other: str) -> int:
-    """Return how many characters two texts have in common at their start."""
     return len(commonprefix([one, other]))  # noqa: RUF071 - of texts, which are not paths
 
 

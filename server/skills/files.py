@@ -14,12 +14,12 @@ from ...sandbox.job import Reading
 from ...skills_db.errors import SkillRefused, SkillsDbError
 from ..errors import ServerError, UsageError
 from . import use_cases as skills
-from .name_rules import judge_name
+from .skill_arguments import judge_name
 from .source_facts import facts_of
 
 if TYPE_CHECKING:
     from ...skills_db.skills import StoredSkill
-    from .context import SkillContext
+    from .use_cases import SkillContext
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "skills_db" / "examples"
 

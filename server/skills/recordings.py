@@ -11,11 +11,12 @@ import json
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
-from ..host_functions.broker import Arguments, Calls, Handler
+from ..host_call import Answer
+from ..host_functions.broker import Calls, Handler
 from ..journal.replies import error_reply, given, shown
 
 RECORDINGS_MAX = 1000
@@ -30,14 +31,14 @@ class Recorder:
     def around(self, handler: Handler) -> Handler:
         """Return a handler that answers as `handler` does and keeps the answers."""
 
-        async def call_tool(calls: Calls, arguments: Arguments) -> Json:
-            entry: dict[str, Json] = {"tool": arguments["name"], "arguments": arguments.get("arguments", {})}
+        async def call_tool(calls: Calls, *, name: str, arguments: Json, **more: Any) -> Answer | Json:
+            entry: dict[str, Json] = {"tool": name, "arguments": arguments}
             try:
-                answer = await handler.answer(calls, arguments)
+                answer: Answer | Json = await handler.answer(calls, name=name, arguments=arguments, **more)
             except HostCallError as error:
                 self._keep(entry | error_reply(error))
                 raise
-            self._keep(entry | {"answer": answer})
+            self._keep(entry | {"answer": answer.value if isinstance(answer, Answer) else answer})
             return answer
 
         return replace(handler, answer=call_tool)
@@ -64,10 +65,10 @@ class Replay:
     def instead_of(self, handler: Handler) -> Handler:
         """Return a handler that answers from the recordings, with the arguments of `handler`."""
 
-        async def call_tool(_calls: Calls, arguments: Arguments) -> Json:
-            entries = self._answers.get(_key(arguments["name"], arguments.get("arguments", {})))
+        async def call_tool(_calls: Calls, *, name: str, arguments: Mapping[str, Json], **_more: Any) -> Json:
+            entries = self._answers.get(_key(name, arguments))
             if not entries:
-                call = shown("call_tool", arguments)
+                call = shown(name, arguments)
                 self.missed = self.missed or call
                 raise HostCallError(f"The call {call} was not recorded.", type="ToolError")
             return given(entries.popleft() if len(entries) > 1 else entries[0])

@@ -177,7 +177,6 @@ def _with_signs(signs: str, summaries: Mapping[str, SkillSummary]) -> list[str]:
 
 
 def _definition(draft: SkillDraft) -> Mapping[str, Json]:
-    """Return what a tool's definition has beside its name and signature."""
     from ...tools_registry.describing.examples import example_call
     from ...tools_registry.models import Tool
 
@@ -193,7 +192,6 @@ def _definition(draft: SkillDraft) -> Mapping[str, Json]:
 
 
 def _parameters(signature: str) -> Mapping[str, None]:
-    """Return the names of the parameters in a signature: what stands before a colon or an equals sign."""
     inner = signature.partition("(")[2].rpartition(")")[0]
     names = (part.strip().lstrip("*").partition(":")[0].partition("=")[0].strip() for part in inner.split(","))
     return dict.fromkeys(name for name in names if name.isidentifier())

@@ -98,7 +98,6 @@ async def _no_calls(_name: str, _arguments: Mapping[str, Json]) -> Json:
 
 
 def _without_full_python(executor: Executor, outcome: Outcome) -> str:
-    """Say why full Python, which may have the packages that the code imports, is not there."""
     why = executor.offer.full_python.why_not()
     modules = () if outcome.refusal is None else outcome.refusal.modules
     packages = [each for each in modules if each.partition(".")[0] not in sys.stdlib_module_names]

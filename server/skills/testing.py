@@ -7,17 +7,17 @@ answered from these, and a call that is not among them fails the tests whatever 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from ...sandbox.errors import HostCallError
-from ...sandbox.host.run_clock import CLOCK
-from ...sandbox.job import Isolation, Job, Json, Limits, Outcome, Status
-from ..caller import LOCAL, Ask, Caller
+from ...sandbox.job import Isolation, Job, Json, Limits, Outcome, Status, Waits
+from ..caller import LOCAL, Caller
 from ..errors import SkillUnfit
-from ..host_functions.broker import Arguments, Calls, Handler
+from ..host_call import for_worker
+from ..host_functions.broker import Calls, Handler
 from ..host_work import charged
 from ..privacy.gates.run_gate import Gate
 from ..rights import ISOLATIONS, require
@@ -88,8 +88,7 @@ async def run_tests(
     `within` are the calls of the running code that asks for it: the tests spend its budget, and only note down the
     writes of tools where it does. Without, they are on the caller's share of CPU time, who was admitted before.
     """
-    caller = replace(caller, ask=_pausing(caller.ask))
-    job = _job(executor, plan, caller, nested=within is not None)
+    job = _job(executor, plan, caller, within)
     require(caller.identity, ISOLATIONS, job.isolation.value)
     permit_run(executor.policy, caller.identity, job.isolation, job.limits)
     handlers = _handlers(executor, plan, recorder, replay)
@@ -102,8 +101,9 @@ async def run_tests(
         within=within,
         run_tokens=run_tokens,
         audit=executor.audit,
+        source=job.code,
+        waits=job.waits,
     )
-    calls.source = job.code
     if within is not None:
         calls.dry_run, calls.log, calls.approvals = within.dry_run, within.log, within.approvals
     with charged(job.limits.timeout_seconds) as account:
@@ -111,7 +111,7 @@ async def run_tests(
         calls.given = gate.given
         if within is None:
             calls.caller = gate.caller
-        answer = gate.around(calls.answer)
+        answer = for_worker(gate.around(calls.answer))
         try:
             async with nullcontext() if within else executor.shares.run(caller.scope, account, was_queued=True):
                 outcome = await executor.pools.run(job, answer)
@@ -121,19 +121,6 @@ async def run_tests(
         await gate.learned()
     _check_passed(plan, outcome, replay)
     return outcome
-
-
-def _pausing(ask: Ask | None) -> Ask | None:
-    """Return what asks the user while the clock of the run that saves the skill, if one does, stands still too."""
-    clock = CLOCK.get()
-    if ask is None or clock is None:
-        return ask
-
-    async def ask_paused(question: str, choices: Sequence[str]) -> str | None:
-        with clock.pause():
-            return await ask(question, choices)
-
-    return ask_paused
 
 
 def _check_passed(plan: TestPlan, outcome: Outcome, replay: Replay | None) -> None:
@@ -146,7 +133,7 @@ def _check_passed(plan: TestPlan, outcome: Outcome, replay: Replay | None) -> No
         raise SkillUnfit(_why(plan, outcome))
 
 
-def _job(executor: Executor, plan: TestPlan, caller: Caller, *, nested: bool) -> Job:
+def _job(executor: Executor, plan: TestPlan, caller: Caller, within: Calls | None) -> Job:
     program, variables = _program(plan)
     settings = executor.settings
     return Job(
@@ -155,8 +142,9 @@ def _job(executor: Executor, plan: TestPlan, caller: Caller, *, nested: bool) ->
         Limits(timeout_seconds=settings.timeout_seconds, memory_mb=settings.memory_mb, pids_max=settings.pids_max),
         isolation=_isolation(executor, plan),
         within=plan.draft.name,
-        nested=nested,
+        nested=within is not None,
         caller=caller.scope,
+        waits=Waits(None if within is None else within.waits),
     )
 
 
@@ -196,9 +184,9 @@ def _handlers(
 
 
 def _candidate_first(plan: TestPlan, stored: Handler) -> Handler:
-    async def use_skill(calls: Calls, arguments: Arguments) -> Json:
-        if arguments["name"] != plan.draft.name or arguments.get("version") is not None:
-            return await stored.answer(calls, arguments)
+    async def use_skill(calls: Calls, *, name: str, version: int | None = None) -> Json:
+        if name != plan.draft.name or version is not None:
+            return cast("Json", await stored.answer(calls, name=name, version=version))
         calls.approvals.take(plan.draft.name, _CANDIDATE, plan.draft.content_hash())
         return {
             "name": plan.draft.name,
@@ -213,9 +201,9 @@ def _candidate_first(plan: TestPlan, stored: Handler) -> Handler:
 
 
 def _candidate_among(plan: TestPlan, stored: Handler) -> Handler:
-    async def skill_sources(calls: Calls, arguments: Arguments) -> Json:
-        name, names = plan.draft.name, cast("Sequence[Json]", arguments["names"])
-        told = cast("dict[str, Json]", await stored.answer(calls, {"names": [key for key in names if key != name]}))
+    async def skill_sources(calls: Calls, *, names: list[Json]) -> Json:
+        name = plan.draft.name
+        told: dict[str, Json] = await stored.answer(calls, names=[key for key in names if key != name])
         if name in names:
             calls.skill_sources[name] = plan.draft.code
             calls.approvals.take(name, _CANDIDATE, plan.draft.content_hash())
@@ -225,11 +213,11 @@ def _candidate_among(plan: TestPlan, stored: Handler) -> Handler:
     return replace(stored, answer=skill_sources)
 
 
-async def _allow(_calls: Calls, _arguments: Arguments) -> Json:
+async def _allow(_calls: Calls, **_arguments: Json) -> Json:
     return None  # recordings are answers: no tool is called
 
 
-async def _refuse(_calls: Calls, _arguments: Arguments) -> Json:
+async def _refuse(_calls: Calls, **_arguments: Json) -> Json:
     raise HostCallError("Skills cannot be saved while the tests of a skill run. Save them from other code.")
 
 

@@ -23,25 +23,39 @@ from ..host_functions.broker import Calls
 from ..host_work import Kind, account, in_thread
 from ..identity import Identity, Right
 from ..runs.execute import execute
+from ..runs.executor import LAST
 from ..runs.isolations import AUTO
-from ..runs.last_runs import LAST
 from ..runs.report import ErrorReport
 from ..runs.request import CodeRequest, Execution
 from ..upstream_tools.discovery import QUERY_CHARS_MAX
-from .name_rules import judge_name
 from .recordings import Recorder, Replay
 from .search import about_of
-from .skill_arguments import judge_arguments
+from .skill_arguments import judge_arguments, judge_name
 from .source_facts import SkillFacts, facts_of
 from .testing import TestPlan, line_of_skill, run_tests
 
 if TYPE_CHECKING:
     from ...skills_db.content import SkillDraft
     from ...skills_db.skills import SkillStore, StoredSkill
-    from .context import SkillContext
+    from ...workspace.store import Workspace
+    from ..runs.executor import Executor
+    from ..upstream_tools.registry import Registry
+    from .search import SkillIndex
+    from .service import SkillService
 
 RUN_SKILL_BYTES_MAX = 4_000_000
 """What one run may save of skills, each version counted as the store does."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillContext:
+    """The stored skills and their index, what runs them, and what they are checked against."""
+
+    executor: Executor
+    service: SkillService
+    index: SkillIndex
+    registry: Registry
+    workspace: Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +155,7 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
     code, variables = await _code_of(context, request)
     reading = Reading(request.name, request.tests, variables)
     facts = await facts_of(context.executor, code, reading, nested=request.within is not None, caller=request.caller)
-    draft = _draft(request, facts)
+    draft = draft_from(request.name, facts, description=request.description, tests=request.tests, tags=request.tags)
     _refuse_too_much(draft)
     noted = await name_noted(context, request.caller, draft.name)
     await _judge_publishing(context, request.caller, draft.name, draft.tags)
@@ -170,7 +184,6 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
 
 
 async def _stored_as(context: SkillContext, draft: SkillDraft, within: Calls | None) -> int:
-    """Store a skill and return its version. In a dry run it is only noted down."""
     if within is None or not within.dry_run:
         return (await context.service.ask(lambda store: store.save(draft))).version
     within.log.note_dry("save_skill", {"name": draft.name})
@@ -382,16 +395,6 @@ def plan_of(draft: SkillDraft) -> TestPlan:
     )
 
 
-def _draft(request: SaveRequest, facts: SkillFacts) -> SkillDraft:
-    return draft_from(
-        request.name,
-        facts,
-        description=request.description,
-        tests=request.tests,
-        tags=request.tags,
-    )
-
-
 def _refuse_too_much(draft: SkillDraft) -> None:
     """Raise `SkillRefused` where the run that asks, if one does, has saved as much as one may."""
     payer = account()
@@ -406,7 +409,6 @@ def _refuse_too_much(draft: SkillDraft) -> None:
 
 
 async def _code_of(context: SkillContext, request: SaveRequest) -> tuple[str, tuple[str, ...] | None]:
-    """Return the code to save, and the variables chosen to become parameters, if any were."""
     if request.from_run is None:
         return request.code, None
     chosen = tuple(name.strip() for name in request.code.replace("\n", ",").split(",") if name.strip())
@@ -479,7 +481,6 @@ async def _knows(context: SkillContext, who: Identity, tool: str) -> bool:
 
 
 def _missing_skills(store: SkillStore, draft: SkillDraft) -> list[str]:
-
     missing: list[str] = []
     waiting: list[tuple[str, tuple[str, ...]]] = [(used, (draft.name, used)) for used in draft.skills]
     seen: set[str] = set()

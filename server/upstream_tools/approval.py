@@ -87,11 +87,6 @@ def runs_dry(tool: Tool, server: ServerConfig, *, is_granted: bool = False) -> b
     return not said and proposed_effect(tool.name, tool.description, tool.input_schema) is Effect.READ
 
 
-def why_not_dry(tool: Tool, server: ServerConfig) -> str:
-    """Say why a dry run does not call a tool, of which the report names it."""
-    return _may_write(tool, server)
-
-
 def why_refused(tool: str, server: ServerConfig) -> str:
     """Say that the operator's patterns leave out the tool of that name."""
     return f"The operator does not allow {server.name}.{tool}. Use another tool."
@@ -100,13 +95,13 @@ def why_refused(tool: str, server: ServerConfig) -> str:
 def why_unasked(tool: Tool, server: ServerConfig, *, may_approve: bool = True) -> str:
     """Say why a call that needs a yes is refused: the client cannot ask its user, or the token may not approve."""
     why = "this client cannot ask one" if may_approve else f"the token lacks the scope {Right.APPROVE}"
-    return f"{_tool_named(tool)} {_may_write(tool, server)}, so a user has to approve the call, and {why}."
+    return f"{_tool_named(tool)} {may_write(tool, server)}, so a user has to approve the call, and {why}."
 
 
 def why_no_more_questions(tool: Tool, server: ServerConfig, asked: int) -> str:
     """Say that the user was asked as often in this run as its client allows, and how to need fewer questions."""
     return (
-        f"{_tool_named(tool)} {_may_write(tool, server)}, so a user has to approve the call, and this run asked "
+        f"{_tool_named(tool)} {may_write(tool, server)}, so a user has to approve the call, and this run asked "
         f"{asked} times already, as often as one call may. Name the tools in the program, as "
         "tools.<server>.<tool>(…), so that one question covers them before it starts, or split it into several runs."
     )
@@ -160,7 +155,7 @@ def question_at_start(
         told = _calls_shown(lines, chars_left)
         if told is not None and len(asked) < tools_max:
             chars_left -= len(told)
-            asked[tool.full_name] = f"{_tool_named(tool)}, which {_may_write(tool, server)} ({told})"
+            asked[tool.full_name] = f"{_tool_named(tool)}, which {may_write(tool, server)} ({told})"
     if not asked:
         return None
     left = len(calls) - len(asked)
@@ -218,10 +213,11 @@ def question(tool: Tool, server: ServerConfig, arguments: Mapping[str, object]) 
         if len(told) > SHOWN_CHARS_MAX:
             told = f"{told[:SHOWN_CHARS_MAX]}… and more that is not shown, of {len(arguments)} arguments"
             break
-    return f"May the running code call {_tool_named(tool)}({told})? The tool {_may_write(tool, server)}."
+    return f"May the running code call {_tool_named(tool)}({told})? The tool {may_write(tool, server)}."
 
 
-def _may_write(tool: Tool, server: ServerConfig) -> str:
+def may_write(tool: Tool, server: ServerConfig) -> str:
+    """Say why a call is not one that only reads: why a user is asked, and a dry run does not make it."""
     if server.approve is Approve.ALWAYS:
         return "is one that is always asked about"
     if server.says_reads(tool.name) is False:

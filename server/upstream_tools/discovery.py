@@ -5,7 +5,7 @@ The MCP tools and the helpers inside the code give the same answers, since both 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,10 +14,9 @@ from ...tools_registry.errors import CategoryUnknown, ServerUnknown, ToolUnknown
 from ...tools_registry.names import fold, identifier, nearest, test_of
 from ..errors import RequestRefused
 from ..host_work import Kind, checked, in_thread
-from ..identity import Identity, Right
+from ..identity import Identity
 from ..scopes import is_brief
-from .extras import Extra
-from .helpers_in_code import helpers_for_query
+from .extras import Extra, helpers_for_query
 from .large_json import chars_of
 from .registry import Registry
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from ...tools_registry.catalog import Catalog
     from ...tools_registry.describing.details import Describer, DetailLevel
     from ...tools_registry.models import Tool
-    from ...tools_registry.search.ranking import Hit, SearchIndex
+    from ...tools_registry.search.ranking import Hit
 
 LIMIT_MAX = 100
 """The most tools that one search gives."""
@@ -75,11 +74,14 @@ async def search(
     await registry.list_unlisted(who)
     hits = await _hits(registry, who, query, category=category, limit=limit, owner=asked_by or told_to)
     catalog = await registry.view(who)
-    extras = {extra.document.key: extra for extra in _extras(registry, who)}
+    extras = {extra.document.key: extra for extra in registry.extras(who)}
     hits = [hit for hit in hits if hit.key in extras or hit.key in catalog]  # what there is may have changed since
     if not hits and category is not None:
         shown = {tool.category for tool in await registry.shown(who, catalog.tools())}
-        _check_category(category, {*shown, *(extra.document.category for extra in extras.values())})
+        known = {*shown, *(extra.document.category for extra in extras.values())}
+        if category not in known:
+            near = offered(category, sorted(known), f"There are {', '.join(sorted(known)) or 'none'}.")
+            raise RequestRefused(f"There is no category {category!r}. {near}")
     tools = await _described_hits(registry, who, catalog, extras, hits, level=level)
     answer: dict[str, Json] = {
         "query": query,
@@ -109,7 +111,8 @@ async def _hits(
     used = None if owner is None or usage is None else partial(usage.likeness, owner, query)
     asked = limit
     while True:
-        found = await in_thread(Kind.SEARCH, partial(_searched, index, query, category, asked, used))
+        search = partial(index.search, query, category=category, limit=asked)
+        found = await in_thread(Kind.SEARCH, lambda: search(used=None if used is None else used()))  # noqa: B023
         hits = await _shown_hits(registry, who, found)
         if len(hits) >= limit or len(found) < asked or asked >= LISTED_MAX:
             break
@@ -120,26 +123,9 @@ async def _hits(
 
 
 async def _shown_hits(registry: Registry, who: Identity, hits: list[Hit]) -> list[Hit]:
-    """Return the hits of tools and skills that a caller is shown."""
     catalog = await registry.view(who)
-    beside = {extra.document.key for extra in _extras(registry, who)}
+    beside = {extra.document.key for extra in registry.extras(who)}
     return [hit for hit in hits if hit.key in beside or hit.key in catalog]  # an index may be older
-
-
-def _extras(registry: Registry, who: Identity) -> list[Extra]:
-    """Return what searches find beside tools, which are skills, where a caller may read those."""
-    return registry.extras() if _shows_extras(who) else []
-
-
-def _shows_extras(who: Identity) -> bool:
-    return who.may(Right.SKILLS_READ)
-
-
-def _searched(
-    index: SearchIndex, query: str, category: str | None, limit: int, used: Callable[[], Mapping[str, float]] | None
-) -> list[Hit]:
-    likeness = None if used is None else used()
-    return index.search(query, category=category, limit=limit, used=likeness)
 
 
 async def _described_hits(
@@ -151,7 +137,6 @@ async def _described_hits(
     *,
     level: DetailLevel,
 ) -> list[Json]:
-    """Return what is known of each hit, in their order, with its score."""
     beside = {hit.key: await extras[hit.key].defined(level) for hit in hits if hit.key in extras}
     found = [catalog.get(hit.key) for hit in hits if hit.key not in extras]
     told = iter(await _told(registry, who, found, level))
@@ -200,7 +185,7 @@ async def definition(
     _check_chars("tool's name", tool_name)
     _check_chars("category", category or "")
     extra = await registry.beside(tool_name, category, who)
-    if extra is not None and _shows_extras(who):
+    if extra is not None:
         told = await extra.defined(level)
         return await _sent(registry, told, [told], told_to)
     tool = await _found_or_near(registry, who, tool_name, category)
@@ -210,7 +195,7 @@ async def definition(
 
 async def _found_or_near(registry: Registry, who: Identity, name: str, category: str | None) -> Tool:
     """Return the tool that a name means. Raises `RegistryError`, which names the nearest, be it a skill."""
-    beside = [each.document for each in _extras(registry, who) if category in {None, each.document.category}]
+    beside = [each.document for each in registry.extras(who) if category in {None, each.document.category}]
     try:
         return await found(registry, who, name, category)
     except (ToolUnknown, CategoryUnknown) as error:
@@ -285,7 +270,7 @@ async def categories(registry: Registry, who: Identity, *, told_to: str | None =
     shown: dict[str, Json] = {
         name: {"description": _described(tools), "tool_count": len(tools)} for name, tools in grouped.items() if tools
     }
-    for extra in _extras(registry, who):
+    for extra in registry.extras(who):
         known = shown.setdefault(
             extra.document.category, {"description": "Saved functions: call skills.<name>(…)", "tool_count": 0}
         )
@@ -422,13 +407,15 @@ async def summary(registry: Registry, who: Identity) -> str:
     return "\n".join(lines)
 
 
-def offered(name: str, known: Mapping[str, object]) -> str:
-    """Say which server may have been meant."""
+def offered(name: str, known: Collection[str], others: str | None = None) -> str:
+    """Say which name may have been meant; else `others`, by default which servers there are."""
     import difflib
 
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     if near:
         return f"Did you mean {near[0]}?"
+    if others is not None:
+        return others
     shown = ", ".join(list(known)[:_NAMES_SHOWN])
     return f"There are {shown}." if shown else "The user adds one with `sealab servers add` or `sealab servers import`."
 
@@ -502,15 +489,6 @@ def _described(tools: Iterable[Tool]) -> str:
     servers = ", ".join(sorted({tool.server for tool in listed}))
     shown = ", ".join(tool.name for tool in listed[:_NAMES_SHOWN])
     return f"Tools of {servers}: {shown}{'…' if len(listed) > _NAMES_SHOWN else ''}"
-
-
-def _check_category(category: str, known: set[str]) -> None:
-    if category not in known:
-        import difflib
-
-        near = difflib.get_close_matches(category, known, n=1, cutoff=0.5)
-        hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(sorted(known)) or 'none'}."
-        raise RequestRefused(f"There is no category {category!r}. {hint}")
 
 
 async def _sent(

@@ -1,10 +1,15 @@
-"""What searches find beside upstream tools, such as skills, described in the keys that tools have."""
+"""What searches find beside upstream tools, or say of functions that code has.
+
+Skills, for example, are found described in the keys that tools have.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol
 
 from ...sandbox.job import Json
 
@@ -44,5 +49,38 @@ class Extra:
                 return {**told, "description": self.description, "signature": self.signature}
 
 
-Extras = Callable[[], tuple[object, Sequence[Extra]]]
-"""Gives what is to be found beside tools, and before it something that is another with every change."""
+class Extras(Protocol):
+    """Gives what is to be found beside tools."""
+
+    async def refresh(self) -> None:
+        """Bring it up to date."""
+
+    def __call__(self) -> tuple[object, Sequence[Extra]]:
+        """Return it, and before it something that is another with every change."""
+        ...
+
+
+_BY_WORD = MappingProxyType(
+    {
+        "resource": ("list_resources(server)", "read_resource(server, uri)"),
+        "prompt": ("list_prompts(server)",),
+        "progress": ("progress(fraction, message)",),
+        "session": ("list_sessions()", "close_session(name)"),
+    }
+)
+_WORD = re.compile(r"[a-z]+")
+
+
+def helpers_for_query(text: str) -> str | None:
+    """Say which functions of code a query may mean; None without one."""
+    words = {word.removesuffix("s") for word in _WORD.findall(text.lower())}
+    calls = [call for word, found in _BY_WORD.items() if word in words for call in found]
+    return f"Code also has {', '.join(calls)}, which are no tools." if calls else None
+
+
+def helper_for_tool_name(tool: str) -> str | None:
+    """Say which function of code a tool's name means, such as `fs.list_resources`; None where it means none."""
+    wanted = tool.rpartition(".")[2]
+    calls = (call for found in _BY_WORD.values() for call in found)
+    found = next((call for call in calls if call.partition("(")[0] == wanted), None)
+    return None if found is None else f"There is no tool {tool!r}: in code, call {found}."

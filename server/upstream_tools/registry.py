@@ -16,7 +16,9 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from typing_extensions import TypedDict
 
 from ...skills_db.errors import SkillsDbError
 from ...tools_registry.configuration import Configuration, ServerConfig, SignInOf
@@ -31,18 +33,13 @@ from ..identity import LOCAL_IDENTITY, Identity, Right
 from ..lru import Lru
 from ..policy.access import NO_POLICY, Decider, call_access
 from ..shares.shared_bounds import PartLacking, Parts
-from ..stats.registry_report import RegistryReport, published_chars, tokens
 from .approval import Decision, decide
-from .definitions_folder import DefinitionsFolder
-from .extras import Extra, Extras
-from .helpers_in_code import helper_for_tool_name
+from .extras import Extra, Extras, helper_for_tool_name
 from .overview import overview
-from .registry_state import RegistryState, in_files
-from .shared_look import SharedLook
-from .shown_return_types import ShownReturnTypes
+from .registry_state import RegistryState, SharedLook, in_files
 from .tool_rules import RuledServer, ruled
 from .views import Views
-from .wiring import FileStamp, Wired, index_of, is_permitted, log_problems, wire
+from .wiring import DefinitionsFolder, FileStamp, Wired, index_of, is_permitted, log_problems, wire
 
 if TYPE_CHECKING:
     from ...tools_registry.catalog import Catalog
@@ -60,8 +57,8 @@ ASK_SECONDS = 20.0
 INDEX_SECONDS = 2.0
 """How long a search waits for a new index where there is an old one."""
 
-VIEW_INDEXES_KEPT = 16
-"""Indexes over what the policy shows, one for all callers to whom it shows the same; the one used last ends first."""
+INDEXES_KEPT = 16
+"""Indexes, one for all callers who are shown the same; the one used longest ago ends first."""
 
 _ASK_AGAIN_SECONDS = 60.0
 _WATCH_SECONDS = 2.0
@@ -72,7 +69,42 @@ CLOSING_SECONDS = 2.0
 """How long the end of the process waits for that."""
 _WARM_AFTER_SECONDS = 1.0
 """Until a client's first questions are answered."""
+_CHARS_PER_TOKEN = 4
+_SHOWN_RETURNS_MAX = 20_000
 _LOG = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+
+class RegistryReport(TypedDict):
+    """How much is known of upstream tools, and what it spared a model.
+
+    Tokens are estimated, at four characters each: `tokens_of_all_definitions` is what every client would pay that loads
+    all names, descriptions and schemas, `tokens_told` what was sent to models of tools since the start. `tokens_saved`
+    is the difference, and negative once more was sent than all definitions hold.
+    """
+
+    servers: int
+    connected: int
+    tools: int
+    categories: int
+    tokens_of_all_definitions: int
+    tokens_told: int
+    tokens_saved: int
+
+
+class ShownReturnTypes:
+    """Which callers have seen what which tools return, so that reports say it once. The newest are kept."""
+
+    def __init__(self) -> None:
+        self._shown: Lru[tuple[str, str], None] = Lru(_SHOWN_RETURNS_MAX)
+
+    def note(self, scope: str, tool: str) -> None:
+        """Note that a caller has seen what a tool returns."""
+        self._shown[scope, tool] = None
+
+    def has(self, scope: str, tool: str) -> bool:
+        """Return whether a caller has seen what a tool returns."""
+        return (scope, tool) in self._shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +136,12 @@ class Registry:
     ) -> None:
         """`sign_ins` has the sign-ins of callers and of the operator; without them nothing is signed.
 
-        `state` is where is kept what is known of servers, by default in files of the home. `parts` are those of the
-        bounds that servers share.
+        `state` has what is known of servers, where that is not in files of the home. `parts` are those of the bounds
+        that servers share.
         """
         self.sign_ins = sign_ins
         self._views = Views(policy)
-        self._view_indexes: Lru[tuple[Catalog, bool], tuple[tuple[object, ...], SearchIndex]] = Lru(VIEW_INDEXES_KEPT)
+        self._indexes: Lru[tuple[Catalog, bool], tuple[tuple[object, ...], SearchIndex]] = Lru(INDEXES_KEPT)
         self.policy = policy
         """What says of each caller which tools it may see and call."""
         self._home = home
@@ -118,7 +150,6 @@ class Registry:
         self._wired: Wired | None = None
         self._wiring = asyncio.Lock()
         self._definitions = DefinitionsFolder(home.tools)
-        self._index: tuple[tuple[object, ...], SearchIndex] | None = None
         self._indexing = asyncio.Lock()
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._parts = Parts(None) if parts is None else parts
@@ -128,16 +159,14 @@ class Registry:
         self._shared = SharedLook(self._state.shared)
         self._hurried = asyncio.Event()
         self._keeping: asyncio.Task[None] | None = None
-        self._background: set[asyncio.Task[None] | asyncio.Task[SearchIndex]] = set()
+        self._background: set[asyncio.Task[Any]] = set()
         self._sent_chars = 0
         self._flagged: dict[str, tuple[Tool, tuple[str, ...]]] = {}
         self._overview: tuple[object, str] = None, ""
         self.shown_return_types = ShownReturnTypes()
         """Which return types each caller has seen."""
-        self.extra_documents: list[Extras] = []
-        """What else searches find, such as skills; their owners append to this."""
-        self.refreshers: list[Callable[[], Awaitable[None]]] = []
-        """What brings `extra_documents` up to date, before anything is searched or listed."""
+        self.extra_documents: Extras | None = None
+        """What else searches find, such as skills; brought up to date before anything is searched or listed."""
 
     async def close(self) -> None:
         """End every connection and keep what was learned."""
@@ -211,60 +240,40 @@ class Registry:
         """
         wired = await self._current()
         view = await self._views.of(who, wired)
-        if view is not wired.catalog:
-            return await self._index_of_view(wired, view, skills=who.may(Right.SKILLS_READ))
-        old = self._index
-        build = asyncio.create_task(self._built())
-        self._background.add(build)
-        build.add_done_callback(self._indexed)
-        await asyncio.wait({build}, timeout=INDEX_SECONDS if old is not None and old[0][0] is wired else None)
+        key = (view, view is wired.catalog or who.may(Right.SKILLS_READ))
+        old = self._indexes.get(key)
+        build = self._in_background(self._built(wired, key))
+        await asyncio.wait({build}, timeout=None if old is None else INDEX_SECONDS)
         return old[1] if old is not None and not build.done() else build.result()
 
-    def _indexed(self, build: asyncio.Task[SearchIndex]) -> None:
-        self._background.discard(build)
-        if not build.cancelled():
-            build.exception()  # the caller that waited for it has raised it
-
-    async def _built(self) -> SearchIndex:
-        async with self._indexing:
-            wired = self._wired  # as `index` has just made it
-            assert wired is not None
-            await self._refresh_extras()
-            extra = [extras() for extras in self.extra_documents]
-            state = (wired, wired.catalog.revision, *(state for state, _ in extra))
-            if self._index is None or self._index[0] != state:
-                more = [each.document for _, extras in extra for each in extras]
-                build = partial(index_of, wired.catalog, wired.configuration, more)
-                index = await in_thread(Kind.SEARCH, build, charged=False)
-                self._index = (state, index)
-            return self._index[1]
-
-    async def _index_of_view(self, wired: Wired, view: Catalog, *, skills: bool) -> SearchIndex:
+    async def _built(self, wired: Wired, key: tuple[Catalog, bool]) -> SearchIndex:
         async with self._indexing:
             await self._refresh_extras()
-            extra = [extras() for extras in self.extra_documents] if skills else []
-            state = tuple(state for state, _ in extra)
-            key = (view, skills)
-            found = self._view_indexes.get(key)
+            view, has_extras = key
+            version, extras = self._extras() if has_extras else (None, ())
+            state = (view.revision, version)
+            found = self._indexes.get(key)  # which is searched meanwhile
             if found is None or found[0] != state:
-                more = [each.document for _, extras in extra for each in extras]
-                build = partial(index_of, view, wired.configuration, more)
-                found = (state, await in_thread(Kind.SEARCH, build, charged=False))
-            self._view_indexes[key] = found
+                build = partial(index_of, view, wired.configuration, [each.document for each in extras])
+                found = state, await in_thread(Kind.SEARCH, build, charged=False)
+            self._indexes[key] = found
             return found[1]
 
     async def _refresh_extras(self) -> None:
-        for refresh in self.refreshers:
-            await refresh()
+        if self.extra_documents is not None:
+            await self.extra_documents.refresh()
 
-    def extras(self) -> list[Extra]:
-        """Return what searches find beside tools."""
-        return [each for extras in self.extra_documents for each in extras()[1]]
+    def _extras(self) -> tuple[object, Sequence[Extra]]:
+        return (None, ()) if self.extra_documents is None else self.extra_documents()
+
+    def extras(self, who: Identity) -> Sequence[Extra]:
+        """Return what searches find beside tools, which are skills, where a caller may read those."""
+        return self._extras()[1] if who.may(Right.SKILLS_READ) else ()
 
     async def beside(self, name: str, category: str | None = None, who: Identity = LOCAL_IDENTITY) -> Extra | None:
         """Return what a name means beside tools that a caller is shown: its full name, or its own if none has it."""
         catalog = await self.view(who)
-        for each in self.extras():
+        for each in self.extras(who):
             document = each.document
             if category in {None, document.category} and (
                 name == document.key or (name == document.name and (category is not None or name not in catalog))
@@ -304,7 +313,7 @@ class Registry:
         """Count what a caller is shown, without starting a server or reading anything that was not read before."""
         wired = self._wired
         if wired is None:
-            return RegistryReport(servers=0, connected=0, tools=0, categories=0, **tokens(0, self._sent_chars))
+            return _report({}, [], [], 0, self._sent_chars)
         view = await self._views.of(who, wired)
         servers = wired.configuration.servers
         if view is not wired.catalog:
@@ -312,14 +321,8 @@ class Registry:
         tools = [tool for tool in view.tools() if is_permitted(tool, wired.configuration)]
         enabled = wired.configuration.enabled.keys() & servers.keys()
         states = [wired.upstreams.status(server).state.value for server in enabled]
-        shown = await asyncio.to_thread(published_chars, tools)
-        return RegistryReport(
-            servers=len(servers),
-            connected=states.count("connected"),
-            tools=len(tools),
-            categories=len({tool.category for tool in tools}),
-            **tokens(shown, self._sent_chars),
-        )
+        chars = await asyncio.to_thread(_published_chars, tools)
+        return _report(servers, states, tools, chars, self._sent_chars)
 
     async def flags(self, tool: Tool) -> tuple[str, ...]:
         """Return what in a tool's texts addresses the model; it is looked for once, since that takes long."""
@@ -564,11 +567,8 @@ class Registry:
                 self._parts.give_back(name)
 
     def _keep_soon(self) -> None:
-        """Have what was learned kept in a moment, where other servers use it too."""
         if self._shared.is_shared and (self._keeping is None or self._keeping.done()):
-            self._keeping = asyncio.create_task(self._keep())
-            self._background.add(self._keeping)
-            self._keeping.add_done_callback(self._background.discard)
+            self._keeping = self._in_background(self._keep())
 
     async def _keep(self) -> None:
         await asyncio.sleep(_KEEP_SECONDS)
@@ -622,7 +622,6 @@ class Registry:
         return _modified(self._home.servers_file), self._definitions.last_change()
 
     def _take_shared(self, wired: Wired) -> None:
-        """Take what others have kept of servers. Blocks."""
         wired.catalog.reload_lists()
         for kept in (self._learned.made, self._usage.made):
             if kept is not None:
@@ -698,10 +697,38 @@ class Registry:
         except (RegistryError, HostWorkRefused) as error:
             _LOG.warning("Upstream tools cannot be used: %s", error)
 
-    def _in_background(self, work: Coroutine[None, None, None]) -> None:
+    def _in_background(self, work: Coroutine[None, None, _T]) -> asyncio.Task[_T]:
         task = asyncio.create_task(work)
         self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._background.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever waits for it raises it
+
+
+def _report(
+    servers: Collection[str], states: Sequence[str], tools: Sequence[Tool], chars: int, told_chars: int
+) -> RegistryReport:
+    whole, told = chars // _CHARS_PER_TOKEN, told_chars // _CHARS_PER_TOKEN
+    return RegistryReport(
+        servers=len(servers),
+        connected=states.count("connected"),
+        tools=len(tools),
+        categories=len({tool.category for tool in tools}),
+        tokens_of_all_definitions=whole,
+        tokens_told=told,
+        tokens_saved=whole - told,
+    )
+
+
+def _published_chars(tools: Iterable[Tool]) -> int:
+    """Return how long the definitions are that a client would load: names, descriptions and input schemas."""
+    return sum(
+        len(tool.name) + len(tool.description) + len(json.dumps(tool.input_schema, default=dict)) for tool in tools
+    )
 
 
 def _is_operators(wired: Wired, server: str) -> bool:
@@ -735,7 +762,6 @@ def _known(wired: Wired, view: Catalog, servers: Mapping[str, str | None]) -> di
 
 
 def _unknown(wired: Wired, view: Catalog, servers: Mapping[str, str | None]) -> list[str]:
-    """Return which names mean no tool, by what every server says that is shown and may have them."""
     shown = wired.configuration.enabled.keys() & view.servers().keys()
     all_known = all(wired.catalog.is_listed(server) or wired.catalog.tools(server=server) for server in shown)
     return [
@@ -746,7 +772,6 @@ def _unknown(wired: Wired, view: Catalog, servers: Mapping[str, str | None]) -> 
 
 
 def _overview_of(wired: Wired, shown: Catalog) -> str:
-    """Say which servers are shown."""
     enabled = wired.configuration.enabled.keys() & shown.servers().keys()
     tools: dict[str, list[str]] = {shown.server_alias(server): [] for server in enabled}
     for tool in shown.tools():

@@ -68,7 +68,6 @@ def _unknown(tool: Tool, arguments: Mapping[str, Json]) -> str | None:
 
 
 def _all_unknown(tool: Tool, arguments: Iterable[str]) -> Iterator[tuple[str, Collection[str]]]:
-    """Yield the names that the schema does not have, each with those that it has."""
     schema = tool.input_schema
     if not isinstance(schema, Mapping) or schema.get("additionalProperties") or _ROOT_KEYS_THAT_ADD & schema.keys():
         return
@@ -78,7 +77,6 @@ def _all_unknown(tool: Tool, arguments: Iterable[str]) -> Iterator[tuple[str, Co
 
 
 def _required(tool: Tool) -> list[str]:
-    """Return the arguments that the root of the schema itself requires."""
     required = tool.input_schema.get("required") if isinstance(tool.input_schema, Mapping) else None
     return [each for each in required if isinstance(each, str)] if isinstance(required, list | tuple) else []
 
@@ -102,7 +100,6 @@ def _it_takes(parameters: Iterable[tuple[str, bool]]) -> str:
 
 
 def _few(names: Sequence[str]) -> str:
-    """Return the first of some names, and how many more there are."""
     shown = [each[:_NAME_CHARS_SHOWN] for each in names[:_NAMES_SHOWN]]
     return ", ".join(shown if len(names) <= _NAMES_SHOWN else [*shown, f"… {len(names) - _NAMES_SHOWN} more"])
 

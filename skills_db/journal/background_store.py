@@ -25,13 +25,13 @@ from ..sql import Row, sa
 from ..tables import BACKGROUND, JOURNAL
 from ..vault_keys import SealBroken
 from .approval_links import ApprovalLink, judged, signed
+from .records import ENDED, QUEUED, RUNNING, WAITING
 from .sealing import JournalKeys
 
 if TYPE_CHECKING:
     from ..engine import Database
     from ..sql import Connection
 
-QUEUED, RUNNING, WAITING, ENDED = "queued", "running", "waiting", "ended"
 KEPT, CANCELS, LOST = "kept", "cancels", "lost"
 """What a renewal answers: the lease is kept, the run is to be cancelled, or it is not this process's any more."""
 _REQUEST, _PROGRESS, _REPORT, _QUESTION, _ANSWER = "request", "progress", "report", "question", "answer"

@@ -15,8 +15,8 @@ from enum import IntEnum
 FORMAT = 1
 """The format of header, records and end. A journal of a later one is not read."""
 
-RUNNING = "running"
-"""The status of a run that has not ended."""
+QUEUED, RUNNING, WAITING, ENDED = "queued", "running", "waiting", "ended"
+"""The status of a run: of one in the background all of these, of any that has not ended `RUNNING`."""
 CUT = "cut"
 """The status of a run whose lease is over without an end: its server went down, or could not write it."""
 ERASED = "erased"
@@ -187,3 +187,8 @@ class Journal:
     def trace(self) -> bytes:
         """What the worker recorded, all pieces joined."""
         return b"".join(each.body for each in self.records if each.kind is RecordKind.TRACE)
+
+    @property
+    def end(self) -> dict[str, object] | None:
+        """How the run ended; None where that is not recorded."""
+        return next((each.value for each in reversed(self.records) if each.kind is RecordKind.END), None)

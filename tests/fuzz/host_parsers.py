@@ -55,8 +55,9 @@ from sealab.server.access import signed_tokens
 from sealab.server.arguments import shown
 from sealab.server.errors import ServerError
 from sealab.server.guard import base64_texts
-from sealab.server.host_functions.broker import Calls
-from sealab.server.host_functions.workspace_calls import handlers
+from sealab.server.host_call import HostCall
+from sealab.server.host_functions.broker import Calls, handlers_of
+from sealab.server.host_functions.workspace_calls import WorkspaceCalls
 from sealab.server.privacy.packed import without_packed
 from sealab.server.privacy.reading.encodings import text_of_any
 from sealab.server.privacy.tokens.forms import escapes
@@ -65,8 +66,7 @@ from sealab.server.privacy.tokens.parts import Text
 from sealab.server.protocol.answers import answered, bounded, visibly
 from sealab.server.protocol.web import admission
 from sealab.server.runs.truncation import fit
-from sealab.server.skills.name_rules import judge_name
-from sealab.server.skills.skill_arguments import judge_arguments
+from sealab.server.skills.skill_arguments import judge_arguments, judge_name
 from sealab.server.skills.testing import line_of_skill
 from sealab.server.terminal_escaping import visible
 from sealab.server.upstream_tools.approval import question
@@ -339,10 +339,10 @@ def arguments_of_skill(text: str) -> object:
 
 def host_call(text: str) -> object:
     """The names and texts of a host call, as the broker judges them."""
-    calls = Calls(handlers(None), budget=10)
+    calls = Calls(handlers_of(WorkspaceCalls(None)), budget=10)
     for name, given in ((text, {}), ("read_file", {text: 1}), ("read_file", {"filename": text})):
         with suppress(HostCallError, AttributeError):  # there is no workspace behind them
-            asyncio.run(calls.answer(name, given))
+            asyncio.run(calls.answer(HostCall(name, given)))
     return None
 
 

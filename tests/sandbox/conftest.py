@@ -10,7 +10,7 @@ import pytest
 
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.host.worker import WorkerHandle
-from sealab.sandbox.job import Failure, Job, Json, Limits, Outcome
+from sealab.sandbox.job import Failure, Job, Json, Limits, Outcome, Waits
 
 from ..waiting import until
 
@@ -21,10 +21,13 @@ async def no_calls(name: str, arguments: Mapping[str, Json]) -> Json:
     raise AssertionError(f"the code called {name} with {arguments}")
 
 
-async def run(pool: Pool, code: str, host_calls=no_calls, *, session: str | None = None, **limits) -> Outcome:
+async def run(
+    pool: Pool, code: str, host_calls=no_calls, *, session: str | None = None, waits: Waits | None = None, **limits
+) -> Outcome:
     """Run code with small limits, unless others are given."""
     allowed = Limits(**{"timeout_seconds": 50.0, "memory_mb": 100, **limits})
-    return await pool.run(Job(code, limits=allowed, session=session), host_calls)
+    job = Job(code, limits=allowed, session=session, waits=waits or Waits())
+    return await pool.run(job, host_calls)
 
 
 def failure(outcome: Outcome) -> Failure:

@@ -322,9 +322,9 @@ async def test_too_much_is_refused_and_shows_nothing(tmp_path: Path) -> None:
 
 
 def test_a_text_longer_than_a_function_takes_is_refused_with_how_long_it_may_be() -> None:
-    async def answer(_calls: Any, _arguments: Any) -> None: ...
+    async def answer(_calls: Any, *, name: str = "", content: str = "") -> None: ...
 
-    handler = Handler(answer, {"name": (str,), "content": (str,)}, frozenset(), {"content": 100_000})
+    handler = Handler.of(answer, longest={"content": 100_000})
     handler.check("f", {"name": "x" * TEXT_CHARS_MAX, "content": "x" * 100_000})
     for arguments in ({"name": "x" * (TEXT_CHARS_MAX + 1)}, {"content": "x" * 100_001}):
         with pytest.raises(HostCallError, match="Give at most") as raised:

@@ -15,8 +15,8 @@ from ...home import Home
 from ...identity import DEFAULT_TENANT
 from ...journal.journal import Journal
 from ...privacy.of_home import privacy_of
-from ...runs.background.approval_links import pages_at
 from ...runs.background.background import run_state
+from ...runs.background.background_reports import pages_at
 from ...settings import Settings
 
 if TYPE_CHECKING:

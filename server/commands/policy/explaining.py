@@ -19,8 +19,7 @@ from .written_requests import WrittenRequest, access_of, expectations_in, identi
 if TYPE_CHECKING:
     from ...home import Home
     from ...policy.access import Access
-    from ...policy.policy_rules import PolicyRule
-    from ...policy.rulebook import Rulebook
+    from ...policy.policy_rules import PolicyRule, Rulebook
     from ...settings import Settings
 
 

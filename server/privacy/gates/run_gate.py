@@ -19,17 +19,17 @@ from types import MappingProxyType
 from typing import TypeVar, cast
 
 from ....sandbox.errors import HostCallError
-from ....sandbox.job import Failure, HostCalls, Json, Outcome, Status
+from ....sandbox.job import Failure, Json, Outcome, Status
 from ....workspace.run_files import HERE
 from ...caller import RUNNING, Caller, Progress
 from ...errors import PrivacyFailed, ServerError
+from ...host_call import Answer, Answers, HostCall
 from ...host_work import Account, charged_to
 from ..privacy import FileText, Privacy, is_harmless
 from ..reading.file_texts import is_packed
 from ..tokens.parts import Exchange, Text, Tree, collected, part_of, replaced
 from ..tokens.run_tokens import RunTokens
 from .learning import FilePieces, Learning
-from .tool_gate import ANSWERED_BY
 
 _FILE_PIECES = frozenset({"file_open", "file_read", "read_file"})
 """Host functions that give a piece of a file."""
@@ -188,14 +188,14 @@ class Gate:
         self.caller = self._hiding(caller)
         """The caller, with tokens in what its user is asked: the question goes through the model's own client."""
 
-    def around(self, calls: HostCalls) -> HostCalls:
+    def around(self, calls: Answers) -> Answers:
         """Return what answers the run's host calls: what it gives is learned, what reaches files is restored."""
         if not self._privacy.filters:
             return calls
 
-        async def answer(name: str, arguments: Mapping[str, Json]) -> Json:
+        async def answer(call: HostCall) -> Answer:
             content: FileText | None = None
-            arguments = self._as_written(name, arguments)
+            name, arguments = call.name, self._as_written(call.name, call.arguments)
             if name in _RESTORED_FOR:
                 try:
                     arguments, content = await restored_for_file(self._privacy, self._of, arguments, run=self._run)
@@ -206,20 +206,16 @@ class Gate:
                     await self.learned()
                 except PrivacyFailed as failed:
                     raise HostCallError(f"Nothing was done. {failed}", type="ToolError") from failed
-            answering = ANSWERED_BY.set("")
-            try:
-                given = await calls(name, arguments)
-                tool = ANSWERED_BY.get()
-            finally:
-                ANSWERED_BY.reset(answering)
+            answered = await calls(replace(call, arguments=arguments))
+            given = answered.value
             packed = _packed_path(name, arguments, given)
             if packed is not None:
-                await calls(LEARN_PATH, {"filename": packed})
+                await calls(HostCall(LEARN_PATH, {"filename": packed}))
             if content is not None:
                 self._written.add(content)
                 given = _told_of_tokens(given, content) if name == "write_file" else given
-            await self._learn_from(name, arguments, given, tool)
-            return given
+            await self._learn_from(name, arguments, given, answered.tool)
+            return replace(answered, value=given)
 
         return answer
 

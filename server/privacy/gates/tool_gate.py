@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import groupby
@@ -68,7 +67,6 @@ def _fits(place: str, tool: str, argument: str) -> bool:
 
 _TOLD_MAX = 5
 NOT_GIVEN = "the operator's `restore` does not give it"
-ANSWERED_BY: ContextVar[str] = ContextVar("the tool that answered a host call", default="")
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,10 +24,9 @@ from ....skills_db.errors import JournalErased, JournalNotFound, SkillsDbError
 from ...errors import HostWorkBusy
 from ...identity import Right
 from ...journal.transcript import moment
-from ...runs.background.approval_links import link_of
 from ...scopes import caller_of, scope_of
 from ...terminal_escaping import visible
-from ..answers import answered_run, visibly
+from ..answers import RunAnswers, visibly
 from ..elicitation import chosen, form_request, link_request, only_opens_links
 
 if TYPE_CHECKING:
@@ -95,10 +94,10 @@ class TasksExtension(Extension):
         may_approve = caller_of(ctx).identity.may(Right.APPROVE)
         if state.approval is not None and only_opens_links(ctx.session.client_capabilities) and may_approve:
             approval = state.approval
-            link = await _told(lambda: link_of(self._background, state, approval, ctx.request), params.task_id)
+            link = await _told(lambda: self._background.link_at(ctx.request, state, approval), params.task_id)
         told: Params = {"resultType": "complete", **_task(state, link)}
         if state.execution is not None and told["status"] == "completed":
-            answer = visibly(answered_run(state.execution, self._form, default=self._form, layers=True))
+            answer = visibly(RunAnswers(self._form).of(state.execution, None))
             told["result"] = answer.model_dump(by_alias=True, mode="json", exclude_none=True) | {
                 "resultType": "complete"
             }

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ....sandbox.host.pool import PoolStats
 from ....sandbox.job import Isolation, Status
 from ...app import App
-from ...stats.run_totals import BUCKETS_SECONDS, TOTALS
+from ...stats.run_stats import BUCKETS_SECONDS, TOTALS
 from ...tenants.tenants import Tenants
 from ..web.tenant_apps import ServedApp
 

@@ -201,7 +201,6 @@ class _PassedOn:
 
 
 def _id_in(body: bytes | None) -> object:
-    """Return the id of the request in a body, None where there is none."""
     try:
         read = json.loads(body or b"")
     except (ValueError, RecursionError):

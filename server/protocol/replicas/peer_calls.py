@@ -134,7 +134,6 @@ class _Lines:
 
 
 async def _end(line: _Lines, working: asyncio.Task[Any]) -> None:
-    """Send how a run ended."""
     try:
         said: Mapping[str, object] = {"end": execution_told(working.result())}
     except (NotHere, SessionElsewhere):

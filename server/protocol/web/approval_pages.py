@@ -17,7 +17,7 @@ from ....skills_db.errors import JournalNotFound
 from ....skills_db.journal.approval_links import judged
 from ....skills_db.journal.sealing import JournalKeys
 from ...app import App
-from ...runs.background.approval_links import PATH
+from ...runs.background.background_reports import PATH
 from .link_pages import Pages, escaped, form_page, page, sent_answer
 
 if TYPE_CHECKING:

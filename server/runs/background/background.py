@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from ....sandbox.errors import Busy
 from ....skills_db.errors import JournalNotFound
+from ....skills_db.journal.records import ENDED, QUEUED, RUNNING
 from ...audit.trail import UNAUDITED, AuditTrail
 from ...caller import Caller, NobodyAnswers
 from ...caller import Progress as Tell
@@ -26,9 +27,9 @@ from ...scopes import is_principal
 from ...upstream_tools.approval import THIS_CALL
 from ..admission import admitted, can_park
 from ..execute import execute
-from ..ids import new_run_id
-from ..request import CodeRequest, Execution
+from ..request import CodeRequest, Execution, new_run_id, request_told
 from .background_reports import (
+    PATH,
     Answered,
     Approval,
     Progress,
@@ -36,7 +37,6 @@ from .background_reports import (
     cancelled,
     execution_of,
     execution_told,
-    request_told,
 )
 from .journaled_reports import recorded
 
@@ -52,7 +52,6 @@ WAIT_SECONDS_MAX = 300.0
 """How long one question for a run may wait for its end."""
 _POLL_SECONDS = (0.25, 0.5, 1.0, 2.0)
 """How often a run is looked for that another process runs; the last for good."""
-QUEUED, RUNNING, ENDED = "queued", "running", "ended"
 _T = TypeVar("_T")
 
 
@@ -174,22 +173,15 @@ class Background:
                 async with asyncio.timeout(min(left, poll) if end is None else left):
                     await (asyncio.Event() if end is None else end).wait()
 
-    async def waiting(self, run_id: str, scope: str) -> RunState:
-        """Return the question that a run of anybody's waits with, and nothing else of it, for who `answers_alone`.
-
-        Where it waits no more, its run is that of another to this scope: raises as `state`.
-        """
-        with suppress(JournalNotFound):
-            state = await self.queued_state(run_id, None)
-            if state.approval is not None:
-                return replace(state, execution=None, progress=None)
-        return await self.state(run_id, scope)
-
     async def reached(self, run_id: str, reach: Reach, caller: Caller, *, wait_seconds: float = 0.0) -> RunState:
         """Return as much of a run as the caller reaches of it. Raises as `state`."""
-        if reach.answers_alone:
-            return await self.waiting(run_id, caller.scope)
-        return await self.state(run_id, reach.scope, wait_seconds=wait_seconds)
+        if not reach.answers_alone:
+            return await self.state(run_id, reach.scope, wait_seconds=wait_seconds)
+        with suppress(JournalNotFound):
+            state = await self.queued_state(run_id, None)
+            if state.approval is not None:  # its question, and nothing else of it
+                return replace(state, execution=None, progress=None)
+        return await self.state(run_id, caller.scope)  # it waits no more, and is the run of another to this scope
 
     async def cancel(self, run_id: str, scope: str | None) -> None:
         """Have a background run of the scope, or of any, end. Raises `JournalNotFound` where it has no such run."""
@@ -210,9 +202,18 @@ class Background:
             self.audit.approval_answered(by, approval.run_id, (), decision, by=given_at)
         return taken
 
-    async def link(self, approval: Approval, expires: float) -> str:
-        """Return the token of a link that answers a question, until `expires`."""
-        return await self._ask(lambda store: store.link(approval.run_id, approval.number, expires))
+    async def link_at(self, request: object, state: RunState, approval: Approval) -> str | None:
+        """Return the link at which a run's question is answered, at the address to which a client sent its request.
+
+        None where the request came over no HTTP: then there is no page. A link answers the question, so it is for the
+        client alone, to show to its user, and never stands where the model reads it.
+        """
+        headers, url = getattr(request, "headers", None), getattr(request, "url", None)
+        if headers is None or url is None:
+            return None
+        expires = state.expires or 0
+        token = await self._ask(lambda store: store.link(approval.run_id, approval.number, expires))
+        return f"{url.scheme}://{headers['host']}{PATH}{self.place}{token}"
 
     async def linked(self, token: str) -> ApprovalLink | None:
         """Return what the token of a link stands for, None where it is none of this database's."""
@@ -231,7 +232,6 @@ class Background:
         return state if progress is None or state.status == ENDED else replace(state, progress=progress)
 
     async def _foreground(self, run_id: str, scope: str | None) -> RunState:
-        """Return how far a run is that was not queued, from its journal."""
         await self.journal.stored()
         try:
             record = await self._recorded(run_id, scope)
@@ -283,7 +283,6 @@ def run_state(found: BackgroundState) -> RunState:
 
 
 def _approval(found: BackgroundState) -> Approval | None:
-    """Return the question that a run waits with, if it does."""
     told = found.question
     if told is None:
         return None

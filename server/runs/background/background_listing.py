@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from ....sandbox.job import Status
 from ....skills_db.errors import JournalErased, JournalNotFound
-from ....skills_db.journal.background_store import ENDED, QUEUED, RUNNING, WAITING
 from ....skills_db.journal.journal_store import DAMAGED, NEWER
-from ....skills_db.journal.records import CUT, ERASED, Journal
+from ....skills_db.journal.records import CUT, ENDED, ERASED, QUEUED, RUNNING, WAITING, Journal
 from ...errors import RequestRefused
 from ...journal.transcript import Transcript, moment, summary
 from .background_reports import cancelled, execution_told
@@ -195,7 +194,6 @@ def _state(store: BackgroundStore, run_id: str) -> BackgroundState | None:
 
 
 def _raise_erased(store: BackgroundStore, run_id: str) -> None:
-    """Raise `JournalErased` for a background run that was erased before it had a journal."""
     with suppress(JournalNotFound):
         store.state(run_id)
 

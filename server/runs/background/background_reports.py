@@ -7,15 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import cast
+from urllib.parse import urlsplit
 
-from ....sandbox.job import Isolation, Status
-from ...identity import identity_told
+from ....sandbox.job import Failure, Isolation, Outcome, Status
+from ...errors import UsageError
 from ..cancelled_runs import LeftFiles
 from ..images import Picture
-from ..report import ErrorReport, Report
-from ..request import CodeRequest, Execution
-from ..truncation import Cut
+from ..report import Report, plain_report
+from ..request import Execution
+from ..truncation import Cut, Fitted
 
+PATH = "/approvals/"
+"""Where the pages of parked questions are; a link's token follows."""
+_MCP_PATH = "/mcp"
 CANCELLED = "The run was cancelled. What it had done by then stands; `sealab runs show` says what that was."
 
 
@@ -76,18 +80,17 @@ class RunState:
         return next((each for each in self.answers if each.number == number), None)
 
 
-def request_told(request: CodeRequest) -> Mapping[str, object]:
-    """Return a request as JSON."""
-    return {
-        "code": request.code,
-        "context_vars": dict(request.context_vars),
-        "timeout_seconds": request.timeout_seconds,
-        "memory_mb": request.memory_mb,
-        "isolation": request.isolation,
-        "dry_run": request.dry_run,
-        "scope": request.caller.scope,
-        "identity": identity_told(request.caller.identity),
-    }
+def pages_at(address: str) -> str:
+    """Return what the links at a server's address begin with, as an operator gives it. Raises `UsageError`."""
+    try:
+        parts = urlsplit(address)
+        good = parts.scheme in {"http", "https"} and parts.hostname and not parts.query and not parts.fragment
+        _ = parts.port  # it is judged as it is read
+    except ValueError:
+        good = None
+    if not good:
+        raise UsageError(f"{address} is not the address of a server. Give one such as http://127.0.0.1:8000.")
+    return address.rstrip("/").removesuffix(_MCP_PATH) + PATH
 
 
 def execution_told(execution: Execution) -> Mapping[str, object]:
@@ -110,18 +113,8 @@ def execution_of(told: Mapping[str, object]) -> Execution:
 
 def without_result(run_id: str, status: Status, kind: str, message: str) -> Execution:
     """Return the report of a run of which there is nothing but how it ended."""
-    report = Report(
-        run_id=run_id,
-        success=False,
-        status=status.value,
-        result=None,
-        output="",
-        error=ErrorReport(type=kind, message=message, line=None, hint=None, traceback=None),
-        execution_time_ms=0.0,
-        isolation="restricted",
-        layers=[],
-    )
-    return Execution(report)
+    outcome = Outcome(status, error=Failure(kind, message))
+    return Execution(plain_report(run_id, outcome, Fitted(None, "", {})))
 
 
 def cancelled(run_id: str, left: LeftFiles | None = None) -> Execution:

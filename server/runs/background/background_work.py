@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ....sandbox.errors import WorkerLost
 from ....sandbox.job import Status
@@ -29,13 +29,12 @@ from ...scopes import kept_identity
 from ..admission import can_park
 from ..aspects import RunCut
 from ..execute import execute
-from ..request import CodeRequest, Execution
+from ..request import CodeRequest, Execution, request_of
 from ..resume import resume
 from .background_reports import Progress, cancelled, execution_told, without_result
 from .journaled_reports import recorded
 
 if TYPE_CHECKING:
-    from ....sandbox.job import Json
     from ....skills_db.journal.background_store import BackgroundStore, Claimed
     from ...journal.journal import Journal
     from ...settings import Settings
@@ -313,7 +312,6 @@ class BackgroundWork:
             return _cut(run_id, str(damaged))
 
     async def _keep(self, active: _Active) -> None:
-        """Renew the lease of a run; stop the run once it may be another's."""
         run_id, owner = active.claimed.run_id, active.claimed.owner
         while True:
             await asyncio.sleep(RENEW_SECONDS)
@@ -340,7 +338,6 @@ class BackgroundWork:
                 return
 
     async def _store(self, active: _Active, execution: Execution) -> None:
-        """Store a report, however long the database cannot be written."""
         with suppress(SkillsDbError):  # the end of its journal is missing then, and the report says how it ended
             await self._journal.stored()
         claimed, told = active.claimed, execution_told(execution)
@@ -399,17 +396,14 @@ class BackgroundWork:
 
 def _request_of(claimed: Claimed, settings: Settings) -> CodeRequest:
     """Return what was queued. Maxima that the operator has lowered since bound a run that was accepted."""
-    told = cast("dict[str, Json]", claimed.request)
-    scope = cast("str", told["scope"])
-    seconds, memory_mb = cast("float | None", told["timeout_seconds"]), cast("int | None", told["memory_mb"])
-    return CodeRequest(
-        code=cast("str", told["code"]),
-        context_vars=cast("dict[str, Json]", told["context_vars"]),
+    told = cast("Mapping[str, Any]", claimed.request)
+    scope = str(told["scope"])
+    request = request_of(told, Caller(scope, identity=kept_identity(told.get("identity"), scope)))
+    seconds, memory_mb = request.timeout_seconds, request.memory_mb
+    return replace(
+        request,
         timeout_seconds=None if seconds is None else min(seconds, settings.max_timeout_seconds),
         memory_mb=None if memory_mb is None else min(memory_mb, settings.max_memory_mb),
-        isolation=cast("str", told["isolation"]),
-        dry_run=cast("bool", told["dry_run"]),
-        caller=Caller(scope, identity=kept_identity(told.get("identity"), scope)),
         run_id=claimed.run_id,
         background=True,
     )

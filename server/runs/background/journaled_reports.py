@@ -15,7 +15,7 @@ from ...caller import Caller
 from ...host_work import Account
 from ...journal.replaying import recorded_calls
 from ...privacy.gates.run_gate import EndedRun, Gate
-from ..report import ErrorReport, Report
+from ..report import plain_report
 from ..request import Execution
 from ..truncation import fit
 from .background_reports import without_result
@@ -24,22 +24,19 @@ if TYPE_CHECKING:
     from ....skills_db.journal.records import Journal as RunRecord
     from ..executor import Executor
 
-_END = 4
-"""`RecordKind.END`, whose module is imported where records are read."""
-
 
 async def recorded(executor: Executor, record: RunRecord) -> Execution:
     """Return the report of a run of which a journal says how it ended, with tokens in place of personal data."""
     run = record.run
-    ends = [each.value for each in record.records if each.kind == _END]
-    if not ends:
+    end = record.end
+    if end is None:
         status = Status(run.status) if run.status in {each.value for each in Status} else Status.CRASHED
         message = "The run left no result. `sealab runs show` says what it had done."
         left = await executor.cancelled.left_by(run.run_id)
         if left is not None and "kept" in left.changes:
             message += f" What it wrote is kept below {RUNS}/{run.run_id}/files/."
         return without_result(run.run_id, status, "RunCut", message)
-    outcome = await _shown(executor, record, _outcome_of(record, ends[-1]))
+    outcome = await _shown(executor, record, _outcome_of(record, end))
     fitted = fit(
         outcome.result,
         outcome.output,
@@ -47,31 +44,13 @@ async def recorded(executor: Executor, record: RunRecord) -> Execution:
         notes=outcome.notes,
         max_chars=executor.settings.output_max_chars,
     )
-    error = outcome.error
-    report = Report(
-        run_id=run.run_id,
-        success=outcome.status is Status.OK,
-        status=outcome.status.value,
-        result=fitted.result,
-        output=fitted.output,
-        error=None
-        if error is None
-        else ErrorReport(
-            type=error.type, message=error.message, line=error.line, hint=error.hint, traceback=error.traceback
-        ),
-        execution_time_ms=round(outcome.duration_ms, 3),
-        isolation=run.isolation,
-        layers=[],
-    )
-    if fitted.stderr:
-        report["stderr"] = fitted.stderr
+    report = plain_report(run.run_id, outcome, fitted)
     if truncated := fitted.truncated():
         report["truncated"] = truncated
     return Execution(report)
 
 
 async def _shown(executor: Executor, record: RunRecord, outcome: Outcome) -> Outcome:
-    """Return an outcome as it may be shown to the owner of the run."""
     account = Account.of(executor.settings.max_timeout_seconds)
     gate = Gate(executor.privacy, Caller(record.scope), account, run=record.run.run_id)
     for call in recorded_calls(record.records):

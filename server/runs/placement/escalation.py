@@ -15,7 +15,7 @@ from ...host_work import Kind, in_thread
 from ...startup.package_names import distribution_of, installed_distributions
 from ..files_home import FilesHome, accompanied
 from ..isolations import allowed_isolations
-from .missing_packages import HELPERS, without_process
+from .missing_packages import HELPERS, hinted
 from .routing import can_start, why_not_for
 
 if TYPE_CHECKING:
@@ -56,11 +56,11 @@ async def escalated(
         if in_process is None and may_try and await can_start(executor):
             return await accompanied(files, executor.pools.run(replace(job, isolation=Isolation.PROCESS), calls))
         if in_process is None and (in_process := _of_failure(full_python)) is not None:
-            outcome = _without_process(outcome)
+            outcome = hinted(outcome, "", in_vain=True)
         if in_process is not None and (job.session is not None or Isolation.CONTAINER not in executor.pools.offered):
-            return _hinted(_without_process(outcome), in_process)
+            return hinted(outcome, in_process, in_vain=True)
     if (told := full_python.set_up_for(refusal.modules)) is not None:
-        return _hinted(outcome, told)
+        return hinted(outcome, told)
     obstacle = _obstacle(executor, job, refusal)
     if obstacle is None:
         obstacle = why_not_for(executor, job, caller, background=background, isolation=Isolation.CONTAINER)
@@ -76,7 +76,7 @@ async def escalated(
         # What to use instead of a module, the hint says already; what would make it available, only the operator can.
         _LOG.info("%s was refused. %s", refusal.module, obstacle)
         return outcome
-    return _hinted(outcome, obstacle)
+    return hinted(outcome, obstacle)
 
 
 def told_of_full_python(job: Job, outcome: Outcome, offered: Callable[[], Collection[Isolation]]) -> Outcome:
@@ -94,7 +94,7 @@ def told_of_full_python(job: Job, outcome: Outcome, offered: Callable[[], Collec
     if wider is None:
         return outcome
     told = f'Where it computes on many numbers, numpy and pandas are far faster: ask for isolation="{wider.value}".'
-    return _hinted(outcome, told)
+    return hinted(outcome, told)
 
 
 def _of_failure(full_python: FullPython) -> str | None:
@@ -158,16 +158,3 @@ def _with(module: str | None) -> str:
     """Return the option that names the distribution of a module; empty where that is not known."""
     package = None if module is None else distribution_of(module)
     return "" if package is None else f" --with {package}"
-
-
-def _hinted(outcome: Outcome, told: str) -> Outcome:
-    if outcome.error is None or not told:
-        return outcome
-    hint = told if outcome.error.hint is None else f"{outcome.error.hint} {told}"
-    return replace(outcome, error=replace(outcome.error, hint=hint))
-
-
-def _without_process(outcome: Outcome) -> Outcome:
-    if outcome.error is None:
-        return outcome
-    return replace(outcome, error=replace(outcome.error, hint=without_process(outcome.error.hint)))

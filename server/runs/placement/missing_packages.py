@@ -30,9 +30,8 @@ async def told_of_packages(full_python: FullPython, outcome: Outcome) -> Outcome
 
     Advice to ask for full Python is left out of the hint where that has no such module either.
     """
-    error = outcome.error
     modules = _missing(outcome)
-    if error is None or not modules:
+    if outcome.error is None or not modules:
         return outcome
     await in_thread(Kind.FILES, installed_distributions, charged=False)
     why_not = full_python.why_not()
@@ -41,14 +40,14 @@ async def told_of_packages(full_python: FullPython, outcome: Outcome) -> Outcome
 
         if full_python.is_set_up_by_itself or not is_locked(modules):
             return outcome
-        return _hinted(outcome, error.hint, "Full Python has it, once the operator has run `sealab data setup`.")
+        return hinted(outcome, "Full Python has it, once the operator has run `sealab data setup`.")
     if why_not is not None or full_python.has_one_of(modules):
         return outcome
     names = [name for name in map(distribution_of, modules) if name is not None]
     told = ""
     if full_python.managed() is not None and names:
         told = f"The operator can add it to full Python by `sealab packages add {' '.join(dict.fromkeys(names))}`."
-    return _hinted(outcome, without_process(error.hint), told)
+    return hinted(outcome, told, in_vain=True)
 
 
 def without_process(hint: str | None) -> str | None:
@@ -68,6 +67,10 @@ def _missing(outcome: Outcome) -> Collection[str]:
     return [top for top in tops if top not in HELPERS and top not in sys.stdlib_module_names and not needs_network(top)]
 
 
-def _hinted(outcome: Outcome, hint: str | None, told: str) -> Outcome:
-    assert outcome.error is not None
-    return replace(outcome, error=replace(outcome.error, hint=" ".join(filter(None, (hint, told))) or None))
+def hinted(outcome: Outcome, told: str, *, in_vain: bool = False) -> Outcome:
+    """Return an outcome with something more in its hint; without the advice to ask for `process` where that is vain."""
+    error = outcome.error
+    if error is None:
+        return outcome
+    hint = without_process(error.hint) if in_vain else error.hint
+    return replace(outcome, error=replace(error, hint=" ".join(filter(None, (hint, told))) or None))

@@ -62,14 +62,12 @@ async def routed(executor: Executor, request: CodeRequest, job: Job) -> Job:
 
 
 async def _imports(executor: Executor, job: Job) -> bool:
-    """Return whether the program imports what only full Python has."""
     outcome = await _read(executor, job)
     refusal = None if outcome is None else outcome.refusal
     return refusal is not None and executor.offer.full_python.has_one_of(refusal.modules)
 
 
 async def _uses_skill(executor: Executor, job: Job, named: Collection[str]) -> bool:
-    """Return whether the program uses one of these skills, and that one runs in full Python only."""
     if executor.wider_skills is None:
         return False
     try:
@@ -118,7 +116,6 @@ async def _has_begun(executor: Executor, request: CodeRequest, session: str) -> 
 
 
 async def _read(executor: Executor, job: Job) -> Outcome | None:
-    """Have a worker of the dialect compile the program and say what it uses, or why it refuses it."""
     limits = Limits(min(job.limits.timeout_seconds, _JUDGING_SECONDS), job.limits.memory_mb, job.limits.pids_max)
     reading = Job(job.code, limits=limits, caller=job.caller, tenant=job.tenant, reads=Reading("program"))
     try:

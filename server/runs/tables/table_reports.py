@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, NotRequired
+from typing import Final, NotRequired, cast
 
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
@@ -50,16 +49,14 @@ def table_report(table: Table) -> TableReport:
         shown=table.shown,
         columns=[_column(each) for each in table.columns],
     )
-    if index := [each.name for each in table.columns if each.is_index]:
-        told["index"] = index
-    if table.columns_left_out:
-        told["columns_left_out"] = table.columns_left_out
-    if table.file is not None:
-        told["file"] = table.file
-    if table.read_with is not None:
-        told["read_with"] = table.read_with
-    if table.why_not_kept is not None:
-        told["not_kept"] = table.why_not_kept
+    more = {
+        "index": [each.name for each in table.columns if each.is_index],
+        "columns_left_out": table.columns_left_out,
+        "file": table.file,
+        "read_with": table.read_with,
+        "not_kept": table.why_not_kept,
+    }
+    told |= cast("TableReport", {key: value for key, value in more.items() if value})
     return told
 
 
@@ -74,11 +71,6 @@ def table_line(table: TableReport) -> str:
     more = len(table["columns"]) - len(named) + table.get("columns_left_out", 0)
     columns_said = ", ".join([*named, *([f"{more} more"] if more else [])])
     return f"{table['name']}: {table['kind']}, {shape}: {columns_said}{_whole(table)}"
-
-
-def tables_lines(tables: Sequence[TableReport]) -> list[str]:
-    """Say each table in a line."""
-    return [table_line(each) for each in tables]
 
 
 def _whole(table: TableReport) -> str:

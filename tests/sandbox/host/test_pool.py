@@ -18,7 +18,7 @@ from sealab.sandbox.confine import cgroups
 from sealab.sandbox.errors import HostCallError, LevelMissing, LimitRefused, WorkerLost
 from sealab.sandbox.host import worker as host_worker
 from sealab.sandbox.host.pool import Pool, PoolSettings
-from sealab.sandbox.job import Isolation, Job, Limits, Status
+from sealab.sandbox.job import Isolation, Job, Limits, Status, Waits
 
 from ...processes import alive, children
 from ...waiting import until, wait_until
@@ -352,25 +352,25 @@ async def test_the_clock_includes_host_calls_and_those_still_open_at_the_end_are
 
 
 async def test_the_clock_stands_still_while_a_user_is_asked(pool):
-    from sealab.sandbox.host import run_clock
+    waits = Waits()
 
     async def asks(name, arguments):
-        with run_clock.paused():
+        with waits.for_user():
             await asyncio.sleep(3.0)
         return {"files": []}
 
-    assert (await run(pool, "list_files()", asks, timeout_seconds=2.0)).status is Status.OK
+    assert (await run(pool, "list_files()", asks, waits=waits, timeout_seconds=2.0)).status is Status.OK
 
 
 async def test_a_pause_does_not_help_code_that_runs_on(pool):
-    from sealab.sandbox.host import run_clock
+    waits = Waits()
 
     async def asks(name, arguments):
-        with run_clock.paused():
+        with waits.for_user():
             await asyncio.sleep(0.3)
         return {"files": []}
 
-    outcome = await run(pool, "list_files()\nwhile True:\n    pass", asks, timeout_seconds=0.5)
+    outcome = await run(pool, "list_files()\nwhile True:\n    pass", asks, waits=waits, timeout_seconds=0.5)
     assert outcome.status is Status.TIMEOUT
 
 

@@ -11,10 +11,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from sealab.sandbox.errors import SessionRefused
-from sealab.sandbox.host.call_slots import slot_given_back
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.host.repl_sessions import of_one_caller
-from sealab.sandbox.job import Job, Status
+from sealab.sandbox.job import Job, Status, Waits
 
 from ...processes import children
 from ...waiting import until
@@ -249,16 +248,21 @@ async def test_calls_left_open_by_one_call_do_not_answer_the_next(pool, a):
 ASKS = "import asyncio\nasync def ask(n):\n    return await call_tool('up.slow', {'n': n})\n"
 
 
+WAITS = Waits()
+
+
 async def waits_for_ever(name, arguments):
     if name == "judge_calls":
         return
-    with slot_given_back():
+    with WAITS.for_server():
         await asyncio.sleep(60)
 
 
 async def test_a_time_out_while_the_code_only_waits_for_others_keeps_the_variables(pool, a):
     await run(pool, f"x = 1\n{ASKS}", session=a)
-    ended = await run(pool, "x = 2\nprint('asked')\nx = await ask(3)", waits_for_ever, session=a, timeout_seconds=0.4)
+    ended = await run(
+        pool, "x = 2\nprint('asked')\nx = await ask(3)", waits_for_ever, session=a, waits=WAITS, timeout_seconds=0.4
+    )
     assert (ended.status, ended.session_ended, ended.output) == (Status.TIMEOUT, None, "asked\n")
     assert ended.error.line == 3
     assert "variables of its session are kept" in ended.error.hint
@@ -275,7 +279,7 @@ async def test_a_time_out_while_the_code_only_waits_for_others_keeps_the_variabl
 )
 async def test_code_that_catches_the_time_out_has_timed_out_all_the_same_and_keeps_its_variables(pool, a, code):
     await run(pool, f"x = 1\n{ASKS}", session=a)
-    ended = await run(pool, code, waits_for_ever, session=a, timeout_seconds=0.4)
+    ended = await run(pool, code, waits_for_ever, session=a, waits=WAITS, timeout_seconds=0.4)
     assert (ended.status, ended.result, ended.session_ended) == (Status.TIMEOUT, None, None)
     assert (await run(pool, "bool(y)", session=a)).result is True
 
@@ -290,7 +294,7 @@ async def test_code_that_catches_the_time_out_has_timed_out_all_the_same_and_kee
 )
 async def test_code_that_goes_on_after_its_time_is_killed(pool, a, code):
     await run(pool, f"x = 1\n{ASKS}", session=a)
-    ended = await run(pool, code, waits_for_ever, session=a, timeout_seconds=0.4)
+    ended = await run(pool, code, waits_for_ever, session=a, waits=WAITS, timeout_seconds=0.4)
     assert ended.status is Status.TIMEOUT
     assert "out of time" in ended.session_ended
 

@@ -18,10 +18,14 @@ from sealab.server.errors import PrivacyFailed
 from sealab.server.guard.base64_texts import exchanged_base64
 from sealab.server.guard.message_filter import SAID_VALUES_MAX, Asked, MessageFilter, NotSaid, SaidBy
 from sealab.server.guard.messages import read_message, written
-from sealab.server.guard.opaque_handles import KEPT_MAX, OpaqueHandles
-from sealab.server.guard.output_schemas import loosened
-from sealab.server.guard.shown_parts import ShownParts
-from sealab.server.guard.uri_tokens import exchanged_uri, with_plain_tokens
+from sealab.server.guard.shown_parts import (
+    KEPT_MAX,
+    OpaqueHandles,
+    ShownParts,
+    exchanged_uri,
+    loosened,
+    with_plain_tokens,
+)
 from sealab.server.privacy.privacy import TRIALS_MAX, Privacy
 from sealab.server.privacy.tokens.parts import Text, collected, replaced
 from sealab.server.settings import PrivacyLevel, PrivacyMode, Settings

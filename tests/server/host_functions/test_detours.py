@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ from mcp.types import ElicitResult
 
 from sealab.sandbox.errors import HostCallError
 from sealab.sandbox.job import Json
+from sealab.server.host_call import HostCall
 from sealab.server.host_functions.approval_questions import _text
-from sealab.server.host_functions.broker import Arguments, Calls, Handler
+from sealab.server.host_functions.broker import Calls, Handler
 from sealab.server.host_functions.call_log import DRY_CALLS_MAX, DRY_CHARS_MAX, CallLog
 from sealab.server.host_functions.registry_calls import _tell
 from sealab.server.upstream_tools import approval
@@ -64,20 +65,20 @@ async def test_the_tests_of_a_skill_save_no_other_need_the_same_yes_and_are_told
 
 
 async def test_what_a_run_has_run_for_it_spends_its_budget() -> None:
-    async def nothing(_calls: Calls, _arguments: Arguments) -> Json:
+    async def nothing(_calls: Calls) -> Json:
         return None
 
-    handlers: Mapping[str, Handler] = {"nothing": Handler(nothing, {}, frozenset())}
+    handlers = {"nothing": Handler.of(nothing)}
     run = Calls(handlers, budget=5)
-    await run.answer("nothing", {})
+    await run.answer(HostCall("nothing", {}))
     for _ in range(2):
         nested = Calls(handlers, budget=5, within=run)
-        await nested.answer("nothing", {})
-        await nested.answer("nothing", {})
+        await nested.answer(HostCall("nothing", {}))
+        await nested.answer(HostCall("nothing", {}))
     with pytest.raises(HostCallError, match="more than 5 calls"):
-        await Calls(handlers, budget=5, within=run).answer("nothing", {})
+        await Calls(handlers, budget=5, within=run).answer(HostCall("nothing", {}))
     with pytest.raises(HostCallError, match="more than 5 calls"):
-        await run.answer("nothing", {})
+        await run.answer(HostCall("nothing", {}))
 
 
 def test_a_question_cannot_be_rewritten_by_what_it_asks_about() -> None:

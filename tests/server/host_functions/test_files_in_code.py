@@ -22,8 +22,10 @@ from sealab.sandbox.errors import HostCallError
 from sealab.sandbox.guest.guest import GUEST
 from sealab.sandbox.guest.host_channel import value_of
 from sealab.sandbox.job import Json
-from sealab.server.host_functions import file_calls, workspace_calls
-from sealab.server.host_functions.broker import Calls
+from sealab.server.host_call import for_worker
+from sealab.server.host_functions import file_calls
+from sealab.server.host_functions.broker import Calls, handlers_of
+from sealab.server.host_functions.workspace_calls import WorkspaceCalls
 from sealab.workspace.store import Workspace
 
 QUOTA = 20_000_000
@@ -34,7 +36,7 @@ class Code:
 
     def __init__(self, folder: Path, quota: int = QUOTA) -> None:
         self.workspace = Workspace(folder, quota_bytes=quota)
-        self.handlers = {**workspace_calls.handlers(self.workspace), **file_calls.handlers(self.workspace)}
+        self.handlers = handlers_of(WorkspaceCalls(self.workspace)) | {**file_calls.handlers(self.workspace)}
         self.calls = Calls(self.handlers, budget=10)
 
     def run(self, source: str) -> object:
@@ -45,7 +47,7 @@ class Code:
         def call_host(name: str, arguments: Mapping[str, Json]) -> Json:
             sent = json.loads(json.dumps(arguments))
             try:
-                return json.loads(json.dumps(loop.run_until_complete(self.calls.answer(name, sent))))
+                return json.loads(json.dumps(loop.run_until_complete(for_worker(self.calls.answer)(name, sent))))
             except HostCallError as error:
                 return value_of({"error": {"type": error.type, "message": error.message}})
 

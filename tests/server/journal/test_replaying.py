@@ -14,6 +14,7 @@ from sealab.sandbox.confine.levels import Level
 from sealab.sandbox.errors import HostCallError
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.job import Job, Json, Limits, Outcome, Status
+from sealab.server.host_call import Answer, HostCall, for_worker
 from sealab.server.journal.replaying import DIVERGED, OUTCOME_UNKNOWN, RecordedCall, RunReplay, recorded_calls
 from sealab.skills_db.journal.records import Record, RecordKind
 
@@ -32,13 +33,13 @@ class Live:
     def __init__(self) -> None:
         self.calls: list[tuple[str, Mapping[str, Json]]] = []
 
-    async def answer(self, name: str, arguments: Mapping[str, Json]) -> Json:
-        self.calls.append((name, arguments))
-        return "live"
+    async def answer(self, call: HostCall) -> Answer:
+        self.calls.append((call.name, call.arguments))
+        return Answer("live")
 
 
 async def ask(replay: RunReplay, recorded: RecordedCall) -> Json:
-    return await replay.answer(recorded.name, recorded.arguments)
+    return await for_worker(replay.answer)(recorded.name, recorded.arguments)
 
 
 async def test_recorded_calls_are_answered_and_what_follows_is_live() -> None:
@@ -82,7 +83,7 @@ async def test_a_call_that_is_not_the_recorded_one_stops_the_run_for_good() -> N
 async def test_a_replay_without_a_host_ends_with_its_record() -> None:
     replay = RunReplay([call(1)])
     assert await ask(replay, call(1)) == "ok"
-    assert await replay.answer("progress", {"fraction": 0.5, "message": ""}) is None
+    assert await for_worker(replay.answer)("progress", {"fraction": 0.5, "message": ""}) is None
     with pytest.raises(HostCallError):
         await ask(replay, call(2))
     assert str(replay.diverged) == "call 3 is crm.find({}), and the record has ended"
@@ -154,7 +155,7 @@ def test_the_same_calls_get_the_same_answers_and_nothing_recorded_is_sent(calls:
                 assert {"answer": await ask(replay, each)} == each.reply
         assert live.calls == []
         for _ in range(more):
-            await replay.answer("list_files", {})
+            await for_worker(replay.answer)("list_files", {})
         assert len(live.calls) == more
         assert replay.diverged is None
 
@@ -164,7 +165,7 @@ def test_the_same_calls_get_the_same_answers_and_nothing_recorded_is_sent(calls:
 @given(CALLS.filter(bool), st.data())
 def test_any_other_call_stops_the_run_and_is_not_sent(calls: list[RecordedCall], data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(calls) - 1))
-    other = data.draw(ARGUMENTS.filter(lambda given: not calls[at].fits(calls[at].name, given)))
+    other = data.draw(ARGUMENTS.filter(lambda given: not calls[at].fits(HostCall(calls[at].name, given))))
 
     async def run() -> None:
         live = Live()
@@ -176,7 +177,7 @@ def test_any_other_call_stops_the_run_and_is_not_sent(calls: list[RecordedCall],
                 with pytest.raises(HostCallError):
                     await ask(replay, each)
         with pytest.raises(HostCallError) as error:
-            await replay.answer(calls[at].name, other)
+            await for_worker(replay.answer)(calls[at].name, other)
         assert error.value.type == DIVERGED
         assert replay.diverged is not None
         assert replay.diverged.number == at + 1
@@ -196,7 +197,7 @@ async def pool() -> AsyncIterator[Pool]:
 
 async def replayed(pool: Pool, code: str, calls: Sequence[RecordedCall]) -> Outcome:
     """Run code whose tool calls nobody judges beforehand, as they are made by name."""
-    return await pool.run(Job(code, limits=Limits(timeout_seconds=20)), RunReplay(calls).answer)
+    return await pool.run(Job(code, limits=Limits(timeout_seconds=20)), for_worker(RunReplay(calls).answer))
 
 
 @pytest.mark.parametrize("caught", ["OutcomeUnknown", "ToolError"])

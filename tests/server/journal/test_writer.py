@@ -19,7 +19,7 @@ import pytest
 from sealab.sandbox.errors import HostCallError
 from sealab.sandbox.job import Json, Outcome, Status
 from sealab.server.errors import VaultKeyError
-from sealab.server.journal.changes import MADE_HERE, REPEATABLE_HERE, SENT, Change, before_change
+from sealab.server.host_call import MADE_HERE, REPEATABLE_HERE, SENT, Answer, Change, HostCall, for_worker
 from sealab.server.journal.recording import OUTPUT_KEPT_CHARS, RunJournal, told_of
 from sealab.server.journal.replaying import RecordedCall, recorded_calls
 from sealab.server.journal.replies import error_reply
@@ -89,12 +89,12 @@ def journal(writer: JournalWriter, run_id: str = "run", *, is_patient: bool = Fa
 def changing(change: Change | None, made: list[str] | None = None, answer: Json = "done"):  # type: ignore[no-untyped-def]
     """A host whose calls change that."""
 
-    async def answered(name: str, _arguments: Mapping[str, Json]) -> Json:
+    async def answered(call: HostCall) -> Answer:
         if change is not None:
-            await before_change(change)
+            await call.before(change)
         if made is not None:
-            made.append(name)
-        return answer
+            made.append(call.name)
+        return Answer(answer)
 
     return answered
 
@@ -106,13 +106,13 @@ def calls_of(store: JournalStore, run_id: str = "run") -> tuple[RecordedCall, ..
 async def test_a_call_that_leaves_is_durable_before_it_is_made(store: Commits, writer: JournalWriter) -> None:
     seen: list[tuple[RecordedCall, ...]] = []
 
-    async def send(_name: str, _arguments: Mapping[str, Json]) -> Json:
-        await before_change(SENT)
+    async def send(call: HostCall) -> Answer:
+        await call.before(SENT)
         seen.append(calls_of(store))
-        return "sent"
+        return Answer("sent")
 
     run = journal(writer)
-    assert await run.around(send)("call_tool", {"name": "crm.send"}) == "sent"
+    assert await for_worker(run.around(send))("call_tool", {"name": "crm.send"}) == "sent"
     ((call,),) = seen
     assert (call.number, call.arguments, call.changes, call.reply) == (1, {"name": "crm.send"}, True, None)
     assert store.commits == [(1, True)]
@@ -126,15 +126,15 @@ async def test_an_answer_that_is_not_json_is_an_error_to_the_code_and_to_the_jou
 ) -> None:
     run = journal(writer)
     with pytest.raises(HostCallError, match="is not JSON") as raised:
-        await run.around(changing(None, answer=answer))("look", {})
-    assert await run.around(changing(SENT))("call_tool", {}) == "done"
+        await for_worker(run.around(changing(None, answer=answer)))("look", {})
+    assert await for_worker(run.around(changing(SENT)))("call_tool", {}) == "done"
     assert await run.stored() is None
     assert calls_of(store)[0].reply == error_reply(raised.value)
 
 
 async def test_calls_that_wait_at_once_share_a_commit(store: Commits, writer: JournalWriter) -> None:
     runs = [journal(writer, f"run{number}") for number in range(30)]
-    await asyncio.gather(*(run.around(changing(SENT))("call_tool", {}) for run in runs))
+    await asyncio.gather(*(for_worker(run.around(changing(SENT)))("call_tool", {}) for run in runs))
     assert len(store.commits) <= 3
     assert len(store.runs(limit=100)) == 30
 
@@ -156,7 +156,7 @@ async def test_what_was_written_is_not_kept_until_there_is_more(writer: JournalW
 
 async def test_what_changes_nothing_waits_for_no_commit(store: Commits, writer: JournalWriter) -> None:
     run = journal(writer)
-    answer = run.around(changing(None))
+    answer = for_worker(run.around(changing(None)))
     for number in range(100):
         await answer("read_file", {"n": number})
     assert store.commits == []
@@ -187,16 +187,16 @@ async def test_a_change_that_can_be_repeated_waits_only_after_something_to_build
 ) -> None:
     run = journal(writer)
     for _ in range(20):
-        await run.around(changing(REPEATABLE_HERE))("write_file", {})
+        await for_worker(run.around(changing(REPEATABLE_HERE)))("write_file", {})
     assert store.commits == []
-    await run.around(changing(None))("read_file", {})
-    await run.around(changing(REPEATABLE_HERE))("write_file", {})
+    await for_worker(run.around(changing(None)))("read_file", {})
+    await for_worker(run.around(changing(REPEATABLE_HERE)))("write_file", {})
     assert store.commits == [(1, False)]
     run.recorded(b"a clock was read")
-    await run.around(changing(REPEATABLE_HERE))("write_file", {})
-    await run.around(changing(REPEATABLE_HERE))("write_file", {})
+    await for_worker(run.around(changing(REPEATABLE_HERE)))("write_file", {})
+    await for_worker(run.around(changing(REPEATABLE_HERE)))("write_file", {})
     assert len(store.commits) == 2
-    await run.around(changing(MADE_HERE))("delete_file", {})
+    await for_worker(run.around(changing(MADE_HERE)))("delete_file", {})
     assert len(store.commits) == 3
     assert not any(durable for _, durable in store.commits)
 
@@ -208,16 +208,16 @@ async def test_what_cannot_be_written_down_is_not_sent_and_changes_here_are_made
     made: list[str] = []
     run = journal(writer)
     with pytest.raises(HostCallError, match=r"^The call was not sent, since .* cannot grow: the disk is full\."):
-        await run.around(changing(SENT, made))("call_tool", {})
+        await for_worker(run.around(changing(SENT, made)))("call_tool", {})
     assert made == []
-    await run.around(changing(MADE_HERE, made))("delete_file", {})
+    await for_worker(run.around(changing(MADE_HERE, made)))("delete_file", {})
     assert made == ["delete_file"]
     store.fails = None
     with pytest.raises(HostCallError, match="was not sent"):  # its journal has a gap
-        await run.around(changing(SENT, made))("call_tool", {})
+        await for_worker(run.around(changing(SENT, made)))("call_tool", {})
     assert "the disk is full" in str(await run.ended(Outcome(Status.OK), []))
     after = journal(writer, "after")
-    assert await after.around(changing(SENT))("call_tool", {}) == "done"
+    assert await for_worker(after.around(changing(SENT)))("call_tool", {}) == "done"
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ async def test_where_journals_cannot_be_opened_nothing_is_sent_and_code_is_told_
     writer, made = JournalWriter(opens, "here"), []  # type: ignore[var-annotated]
     try:
         with pytest.raises(HostCallError, match=said):
-            await journal(writer).around(changing(SENT, made))("call_tool", {})
+            await for_worker(journal(writer).around(changing(SENT, made)))("call_tool", {})
     finally:
         writer.close()
     assert made == []
@@ -247,10 +247,10 @@ async def test_what_waits_for_a_database_that_cannot_be_reached_is_written_later
 ) -> None:
     store.fails = DatabaseUnreachable("It cannot be reached.")
     run = journal(writer)
-    await run.around(changing(None))("read_file", {"n": 1})
+    await for_worker(run.around(changing(None)))("read_file", {"n": 1})
     with pytest.raises(HostCallError, match="was not sent"):
-        await run.around(changing(SENT))("call_tool", {})
-    await run.around(changing(None))("read_file", {"n": 2})
+        await for_worker(run.around(changing(SENT)))("call_tool", {})
+    await for_worker(run.around(changing(None)))("read_file", {"n": 2})
     await run.ended(Outcome(Status.OK), [])
     store.fails = None
     await until(lambda: bool(store.commits))
@@ -266,11 +266,11 @@ async def test_what_waits_for_room_on_the_disk_is_written_once_there_is_some(
 ) -> None:
     store.fails = DatabaseUnavailable("The database file cannot grow: the disk is full. Free some space.")
     run = journal(writer)
-    await run.around(changing(None))("read_file", {"n": 1})
+    await for_worker(run.around(changing(None)))("read_file", {"n": 1})
     with pytest.raises(HostCallError, match="the disk is full"):
-        await run.around(changing(SENT))("call_tool", {})
+        await for_worker(run.around(changing(SENT)))("call_tool", {})
     store.fails = None
-    assert await run.around(changing(SENT))("call_tool", {}) == "done"
+    assert await for_worker(run.around(changing(SENT)))("call_tool", {}) == "done"
     assert await run.ended(Outcome(Status.OK), []) is None
     await writer.stored(durable=False)
     assert [call.arguments for call in calls_of(store)] == [{"n": 1}, {}, {}]
@@ -284,10 +284,10 @@ async def test_a_commit_that_was_not_heard_of_leaves_no_gap_and_is_not_repeated(
     made: list[str] = []
     run = journal(writer, is_patient=True)
     for number in range(2):
-        await run.around(changing(SENT, made))("call_tool", {"n": number})
+        await for_worker(run.around(changing(SENT, made)))("call_tool", {"n": number})
     store.unheard = [*came_about]
     for number in range(2, 4):
-        await run.around(changing(SENT, made))("call_tool", {"n": number})
+        await for_worker(run.around(changing(SENT, made)))("call_tool", {"n": number})
     store.unheard = [came_about[-1]]
     assert await run.ended(Outcome(Status.OK), []) is None
     with suppress(CommitUnknown):
@@ -305,7 +305,7 @@ async def test_a_first_commit_that_was_not_heard_of_begins_a_run_once(store: Com
         run_id = f"run {came_about}"
         store.unheard = [came_about]
         run = journal(writer, run_id, is_patient=True)
-        assert await run.around(changing(SENT))("call_tool", {}) == "done"
+        assert await for_worker(run.around(changing(SENT)))("call_tool", {}) == "done"
         await run.ended(Outcome(Status.OK), [])
         await writer.stored(durable=True)
         assert [call.reply for call in calls_of(store, run_id)] == [{"answer": "done"}]
@@ -320,10 +320,10 @@ async def test_the_call_of_a_patient_run_waits_for_the_database_and_is_then_made
     store.fails = failure
     made: list[str] = []
     waiting = asyncio.create_task(
-        journal(writer, is_patient=True).around(changing(SENT, made))("call_tool", {"name": "crm.send"})
+        for_worker(journal(writer, is_patient=True).around(changing(SENT, made)))("call_tool", {"name": "crm.send"})
     )
     with pytest.raises(HostCallError, match="was not sent"):  # the one of another run is told at once
-        await journal(writer, "other").around(changing(SENT))("call_tool", {})
+        await for_worker(journal(writer, "other").around(changing(SENT)))("call_tool", {})
     assert not waiting.done()
     assert made == []
     store.fails = None
@@ -335,11 +335,11 @@ async def test_a_call_that_is_given_up_before_it_could_be_written_down_is_not_to
     store: Commits, writer: JournalWriter
 ) -> None:
     run = journal(writer, is_patient=True)
-    await run.around(changing(None))("read_file", {})
+    await for_worker(run.around(changing(None)))("read_file", {})
     store.fails = DatabaseUnavailable("The disk is full.")
-    waiting = asyncio.create_task(run.around(changing(SENT))("call_tool", {}))
+    waiting = asyncio.create_task(for_worker(run.around(changing(SENT)))("call_tool", {}))
     with pytest.raises(HostCallError, match="was not sent"):
-        await journal(writer, "other").around(changing(SENT))("call_tool", {})
+        await for_worker(journal(writer, "other").around(changing(SENT)))("call_tool", {})
     waiting.cancel()
     with suppress(asyncio.CancelledError):
         await waiting
@@ -355,7 +355,7 @@ async def test_what_was_written_by_itself_is_not_written_again_when_the_database
     await first.ended(Outcome(Status.OK), [])
     await writer.stored(durable=False)
     again, other, last = journal(writer, "taken"), journal(writer, "other"), journal(writer, "last")
-    await other.around(changing(None))("read_file", {})
+    await for_worker(other.around(changing(None)))("read_file", {})
     for each in (again, last):  # one cannot be written, so each is written by itself
         await each.ended(Outcome(Status.OK), [])
     store.fails, store.most = DatabaseUnreachable("It cannot be reached."), 1
@@ -372,7 +372,7 @@ async def test_what_was_written_by_itself_is_not_written_again_when_the_database
     assert [run.run_id for run in store.runs()] == ["other", "taken"]
     store.fails = None
     await until(lambda: {run.run_id for run in store.runs(status="ok")} == {"taken", "last"})
-    assert await other.around(changing(SENT))("call_tool", {}) == "done"
+    assert await for_worker(other.around(changing(SENT)))("call_tool", {}) == "done"
     assert [call.name for call in calls_of(store, "other")] == ["read_file", "call_tool"]
 
 
@@ -393,13 +393,13 @@ async def test_of_a_run_that_was_erased_nothing_more_is_written_and_nothing_is_s
     store: Commits, writer: JournalWriter, others: int
 ) -> None:
     run, made = journal(writer), []  # type: ignore[var-annotated]
-    assert await run.around(changing(SENT, answer="Ada"))("call_tool", {}) == "Ada"
+    assert await for_worker(run.around(changing(SENT, answer="Ada")))("call_tool", {}) == "Ada"
     await writer.stored(durable=False)
     assert store.forget(lambda text: text == "Ada") == ["run"]
     more = [journal(writer, f"other{number}") for number in range(others)]
-    sending = [each.around(changing(SENT))("call_tool", {}) for each in more]
+    sending = [for_worker(each.around(changing(SENT)))("call_tool", {}) for each in more]
     answers = await asyncio.gather(
-        run.around(changing(SENT, made, "Ada"))("call_tool", {}), *sending, return_exceptions=True
+        for_worker(run.around(changing(SENT, made, "Ada")))("call_tool", {}), *sending, return_exceptions=True
     )
     assert isinstance(answers[0], HostCallError)
     assert "What was kept of the run run was erased by `sealab pii forget`" in answers[0].message
@@ -411,12 +411,12 @@ async def test_of_a_run_that_was_erased_nothing_more_is_written_and_nothing_is_s
 
 
 async def test_a_failed_call_is_recorded_with_its_type(store: Commits, writer: JournalWriter) -> None:
-    async def fails(_name: str, _arguments: Mapping[str, Json]) -> Json:
+    async def fails(_call: HostCall) -> Answer:
         raise HostCallError("no", type="ToolError")
 
     run = journal(writer)
     with pytest.raises(HostCallError):
-        await run.around(fails)("call_tool", {})
+        await for_worker(run.around(fails))("call_tool", {})
     await writer.stored(durable=False)
     assert calls_of(store)[0].reply == {"error": {"type": "ToolError", "message": "no"}}
 

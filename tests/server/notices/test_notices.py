@@ -14,8 +14,7 @@ import psycopg
 import pytest
 
 from sealab.server.notices.notices import Changed, Notices
-from sealab.server.notices.readiness import differing
-from sealab.server.notices.setup import Setup
+from sealab.server.notices.readiness import Setup, differing
 from sealab.server.settings import Settings
 from sealab.skills_db import migrations
 from sealab.skills_db.content import SkillDraft

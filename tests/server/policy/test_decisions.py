@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from sealab.sandbox.job import Isolation
 from sealab.server.identity import ALL_RIGHTS, LOCAL_IDENTITY, Identity, Right
 from sealab.server.policy.access import Access, Ruling, restore_access, run_access
-from sealab.server.policy.policy_rules import rules_of
-from sealab.server.policy.rulebook import Rulebook
+from sealab.server.policy.policy_rules import Rulebook, rules_of
 from sealab.tools_registry.configuration import Approve
 
 PEOPLE = [

@@ -16,10 +16,10 @@ from mcp.types import CallToolResult, TextContent
 from sealab.server.app import running
 from sealab.server.home import Home
 from sealab.server.protocol import answers, strict_tool
-from sealab.server.protocol.answers import ReportedLayers
+from sealab.server.protocol.answers import RunAnswers
 from sealab.server.protocol.serving import mcp_server
 from sealab.server.runs.report import Report
-from sealab.server.settings import Settings, Surface
+from sealab.server.settings import OutputFormat, Settings, Surface
 from sealab.server.terminal_escaping import visible
 
 from ..conftest import Caller, http_server, in_this_process
@@ -309,7 +309,7 @@ async def test_every_connection_is_told_the_layers(tmp_path: Path) -> None:
 
 
 def test_layers_that_change_are_told_again() -> None:
-    told = ReportedLayers()
+    told = RunAnswers(OutputFormat.AUTO)
 
     def report(*layers: str) -> Report:
         return {"isolation": "restricted", "layers": [*layers]}  # type: ignore[typeddict-item]

@@ -37,7 +37,7 @@ def test_what_fits_is_left_alone():
     fitted = fit({"a": [1, "x"]}, "out\n", max_chars=20, run_id="r1")
     assert (fitted.result, fitted.output) == ({"a": [1, "x"]}, "out\n")
     assert fitted.truncated() == {}
-    assert (fitted.whole_result, fitted.whole_output) == (None, None)
+    assert fitted.whole == {}
 
 
 def test_the_output_keeps_its_start_and_its_end_and_names_the_gap():
@@ -50,7 +50,7 @@ def test_the_output_keeps_its_start_and_its_end_and_names_the_gap():
     assert cut["total"] == len(lines)
     left_out = int(re.search(r"\[(\d+) characters left out", fitted.output)[1])
     assert cut["shown"] + left_out == len(lines)
-    assert fitted.whole_output == lines
+    assert fitted.whole["output.txt"] == lines
     head, _, tail = fitted.output.partition("\n… [")
     assert cut["read_with"] == reader("output.txt", f"offset={len(head)}, limit=490")
     assert lines.startswith(head)
@@ -63,7 +63,7 @@ def test_what_is_cut_of_the_standard_error_is_named_and_kept_whole_too():
         assert len(shown) <= 500
         assert fitted.truncated()[name]["total"] == total
         assert str(fitted.truncated()[name]["read_with"]).startswith(f'read_file(".runs/r1/{name}.txt"')
-    assert (fitted.whole_output, fitted.whole_stderr) == ("x" * 10_000, "y" * 20_000)
+    assert (fitted.whole["output.txt"], fitted.whole["stderr.txt"]) == ("x" * 10_000, "y" * 20_000)
 
 
 def test_a_result_an_output_and_calls_that_were_not_made_share_the_room():
@@ -80,7 +80,7 @@ def test_a_result_an_output_and_calls_that_were_not_made_share_the_room():
 
 def test_what_a_text_shows_a_part_of_is_kept_whole_though_nothing_is_cut():
     fitted = fit(["x" * 5000], "", max_chars=20_000, run_id="r1")
-    assert (fitted.truncated(), json.loads(fitted.whole_result)) == ({}, ["x" * 5000])
+    assert (fitted.truncated(), json.loads(fitted.whole["result.json"])) == ({}, ["x" * 5000])
 
 
 def test_a_list_keeps_its_first_items_whole():
@@ -94,8 +94,8 @@ def test_a_list_keeps_its_first_items_whole():
     assert cut["note"] == f"characters of JSON: the first {len(fitted.result)} of 10000 items"
     shown = len(compact(fitted.result)) - len("]")
     assert cut["read_with"] == result_reader(shown)
-    assert fitted.whole_result[:shown] == compact(fitted.result)[:shown]
-    assert json.loads(fitted.whole_result) == rows
+    assert fitted.whole["result.json"][:shown] == compact(fitted.result)[:shown]
+    assert json.loads(fitted.whole["result.json"]) == rows
 
 
 def test_a_small_value_beside_a_large_one_is_kept():
@@ -171,7 +171,7 @@ def test_any_result_is_cut_to_the_bound_the_same_way_each_time_and_never_silentl
     assert len(compact(fitted.result)) <= max_chars
     assert fitted == fit(value, "", max_chars=max_chars)
     assert (fitted.result == value) == ("result" not in fitted.cuts)
-    assert (fitted.whole_result is None) == (len(compact(value)) <= max_chars)
+    assert (fitted.whole.get("result.json") is None) == (len(compact(value)) <= max_chars)
     assert kept_of(fitted.result, value)
 
 
@@ -199,7 +199,7 @@ def test_calls_that_a_dry_run_did_not_make_are_bounded_too():
     fitted = fit(None, "", max_chars=1000, run_id="r1", dry_run=calls)
     assert len(compact(fitted.dry_run)) <= 1000
     assert list(fitted.dry_run) == calls[: len(fitted.dry_run)]
-    assert json.loads(fitted.whole_dry_run) == calls
+    assert json.loads(fitted.whole["dry_run.json"]) == calls
     assert fitted.truncated()["dry_run"] == {
         "shown": len(fitted.dry_run),
         "total": 100,
@@ -207,7 +207,7 @@ def test_calls_that_a_dry_run_did_not_make_are_bounded_too():
         "note": "calls",
     }
     few = fit(None, "", max_chars=1000, dry_run=calls[:2])
-    assert (few.dry_run, few.whole_dry_run, few.truncated()) == (calls[:2], None, {})
+    assert (few.dry_run, few.whole.get("dry_run.json"), few.truncated()) == (calls[:2], None, {})
 
 
 def test_of_one_call_with_long_arguments_these_are_cut():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from sealab.server.protocol.monitoring.metrics_page import counter, counters, gauge, histogram, information
-from sealab.server.stats.run_totals import BUCKETS_SECONDS, RunTotals
+from sealab.server.stats.run_stats import BUCKETS_SECONDS, RunTotals
 
 from ..conftest import http_server
 from ..protocol.web.raw import MODERN, call, connected, post, run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,19 @@ async def test_while_a_new_index_takes_long_the_last_one_is_searched(
     await registry.close()
 
 
+class Beside:
+    """One thing that is found beside tools."""
+
+    def __init__(self, extra: Extra) -> None:
+        self.extra = extra
+
+    async def refresh(self) -> None:
+        """Find nothing new."""
+
+    def __call__(self) -> tuple[object, Sequence[Extra]]:
+        return 1, [self.extra]
+
+
 class Threads:
     """Notes for each call of a function whether it was made in this thread, where the event loop runs."""
 
@@ -114,7 +128,7 @@ async def test_a_name_is_compared_with_those_of_skills_outside_the_event_loop(
     document = Searchable(key="skills.slugify", name="slugify", server="skills", category="skills", description="")
     extra = Extra(document, "slugify()", "", no_details)
     registry = Registry(Home(tmp_path), {})
-    registry.extra_documents.append(lambda: (1, [extra]))
+    registry.extra_documents = Beside(extra)
     threads = Threads(monkeypatch, discovery, "nearest")
     with pytest.raises(ToolUnknown, match=r"Did you mean skills\.slugify\?"):
         await discovery.definition(registry, LOCAL_IDENTITY, "slugfy")

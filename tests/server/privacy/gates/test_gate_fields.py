@@ -13,10 +13,11 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
-from sealab.sandbox.job import Failure, Json, Outcome, Status
+from sealab.sandbox.job import Failure, Outcome, Status
 from sealab.server.caller import Caller
 from sealab.server.database import HomeDatabase
 from sealab.server.errors import PrivacyFailed
+from sealab.server.host_call import Answer, HostCall, for_worker
 from sealab.server.host_work import Account
 from sealab.server.privacy.gates.run_gate import (
     CalledTool,
@@ -142,11 +143,11 @@ async def test_numbers_that_the_host_measured_stay_as_they_are(gate: Gate) -> No
 async def test_a_message_a_question_and_a_call_wait_for_what_the_code_was_given_before(gate: Gate) -> None:
     seen: list[str] = []
 
-    async def calls(name: str, arguments: Mapping[str, Json]) -> Json:
-        if name != "call_tool":
-            return sum(not each.done() for each in gate._learning._tasks)
-        given = str(arguments["name"])
-        return [{"customer_name": f"{given} Ostermai{chr(97 + n % 26)}{chr(97 + n // 26)}"} for n in range(600)]
+    async def calls(call: HostCall) -> Answer:
+        if call.name != "call_tool":
+            return Answer(sum(not each.done() for each in gate._learning._tasks))
+        given = str(call.arguments["name"])
+        return Answer([{"customer_name": f"{given} Ostermai{chr(97 + n % 26)}{chr(97 + n // 26)}"} for n in range(600)])
 
     async def shown(_done: float, _total: float | None, message: str) -> None:
         seen.append(message)
@@ -155,13 +156,13 @@ async def test_a_message_a_question_and_a_call_wait_for_what_the_code_was_given_
         seen.append(question)
         return ""
 
-    answer, report = gate.around(calls), gate.hiding_progress(shown)
+    answer, report = for_worker(gate.around(calls)), gate.hiding_progress(shown)
     assert report is not None
     await answer("call_tool", {"name": "Quirin"})
     await report(0.5, 1.0, "now Quirin Ostermaixc")
     asking = Gate(gate._privacy, Caller("someone", ask=ask), Account(60.0))
     assert asking.caller.ask is not None
-    await asking.around(calls)("call_tool", {"name": "Tassilo"})
+    await for_worker(asking.around(calls))("call_tool", {"name": "Tassilo"})
     await asking.caller.ask("now Tassilo Ostermaixc", ())
     assert len(seen) == 2
     assert all(each.startswith("now [PERSON_") for each in seen)
