@@ -3,15 +3,11 @@
 Of tools whose server does not say whether they only read, it proposes one or the other. This alone accepts proposals
 and changed descriptions, and opens a sign-in: all are a user's decisions, never the model's.
 """
-# ruff: noqa: T201 - printing is what a command line does
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import glob
-import json
-import os
 import shlex
 import time
 from collections.abc import Sequence
@@ -19,13 +15,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..errors import Exit, UsageError
 from ..home import Home
 from ..identity import LOCAL_IDENTITY
 from ..terminal_escaping import one_line
 from ..upstream_tools.registry_state import RegistryState, in_files, opened_state
-from .group import Parser
-from .sign_ins.signing_out import OwnedSignIns, add_owner_options, home_of_owner, opened_sign_ins
+from .command import Here
+from .servers_sign_out import OwnedSignIns, home_of_owner, opened_sign_ins
 from .terminal import print_error
 
 if TYPE_CHECKING:
@@ -36,7 +31,6 @@ if TYPE_CHECKING:
     from ...tools_registry.authorizing.sign_in_storage import SignInStorage
     from ...tools_registry.configuration import Configuration, ServerConfig
     from ...tools_registry.upstream.upstreams import Inspection, RawTool, Upstreams
-    from ..settings import Settings
     from ..sign_ins.operators_sign_ins import OperatorsSignIns
 
 _WIDTH = 24
@@ -44,63 +38,33 @@ _SIGN_IN_SECONDS = 300.0
 _STDERR_LINES = 20
 
 
-def add_options(parser: Parser) -> None:
-    """Give the parser of the command its options."""
-    parser.add_argument("name", metavar="NAME", nargs="?", help="the server; without one, all that are not disabled")
-    parser.add_argument(
-        "--accept",
-        action="store_true",
-        help="pin what the server says now, end its quarantine, and accept the proposals for its tools",
-    )
-    parser.add_argument(
-        "--ask-again", action="store_true", help="withdraw the approval of all calls that users gave for tools"
-    )
-    add_owner_options(parser)
-    parser.add_argument("--no-sign-in", action="store_true", help="do not wait for a user to sign in")
-
-
-def run(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
-    """Test the servers and print what was found; fail where one cannot be used."""
-    from ...tools_registry.configuration import read
-
-    if chosen.accept and chosen.name is None:
-        raise UsageError("--accept is for one server at a time. Name the one that you looked at.")
-    configuration = read(home.servers_file, os.environ)
-    if chosen.name is not None:
-        configuration.server(chosen.name)
-    names = [chosen.name] if chosen.name is not None else [*configuration.enabled, *configuration.problems]
-    is_owned = chosen.who is not None or chosen.tenant is not None
-    if is_owned and chosen.name is None:
-        raise UsageError("--who and --tenant are for one server at a time. Name it.")
-    home = home_of_owner(chosen, home, settings)
+async def examined_for(
+    here: Here,
+    configuration: Configuration,
+    names: Sequence[str],
+    *,
+    who: str | None,
+    tenant: str | None,
+    accept: bool,
+    ask_again: bool,
+    sign_in: bool,
+) -> list[dict[str, object]]:
+    """Examine servers with the sign-ins of a principal, a tenant or the operator. Raises `UsageError`."""
+    home = home_of_owner(here, tenant)
     home.prepare()
-    with opened_sign_ins(home, settings, chosen.who) as owned, opened_state(home, settings.database_url) as state:
-        if is_owned:
-            owned.owner(configuration.server(chosen.name))
-        tested = asyncio.run(
-            examined_servers(
-                configuration,
-                home,
-                names,
-                accept=chosen.accept,
-                ask_again=chosen.ask_again,
-                sign_in=not chosen.no_sign_in,
-                owned=owned,
-                state=state,
-            )
+    with opened_sign_ins(home, here.settings, who) as owned, opened_state(home, here.settings.database_url) as state:
+        if who is not None or tenant is not None:
+            owned.owner(configuration.server(names[0]))
+        return await examined_servers(
+            configuration,
+            home,
+            names,
+            accept=accept,
+            ask_again=ask_again,
+            sign_in=sign_in,
+            owned=owned,
+            state=state,
         )
-    if chosen.accept and tested[0]["ok"]:
-        classify(home, chosen.name, tested[0])
-    if chosen.json:
-        print(json.dumps({"count": len(tested), "servers": tested}, ensure_ascii=False))
-    else:
-        for each in tested:
-            _print(each)
-        if not tested:
-            print_error(
-                f"There are no servers in {home.servers_file}. Add some with `sealab servers add` or `… import`."
-            )
-    return Exit.OK if all(each["ok"] for each in tested) else Exit.FAILED
 
 
 async def examined_servers(
@@ -309,7 +273,8 @@ def proposed_effects(tested: dict[str, object]) -> dict[str, str]:
     }
 
 
-def _print(tested: dict[str, object]) -> None:
+def print_tested(tested: dict[str, object]) -> None:
+    """Print what was found of one server."""
     name = tested["name"]
     if tested["ok"]:
         server = tested["server"]

@@ -30,7 +30,7 @@ from mcp.types import CallToolResult
 
 from sealab.sandbox.host.readers import Readers
 from sealab.server.app import App, running
-from sealab.server.cli import _serving
+from sealab.server.commands.serve import serving
 from sealab.server.home import Home
 from sealab.server.privacy.detectors import Detectors
 from sealab.server.protocol.address import Address, Exposure
@@ -150,7 +150,7 @@ def http_server(home: Path, **env: str) -> Iterator[str]:
     def serve() -> None:
         try:
             with asyncio.Runner(loop_factory=lambda: loop) as runner:
-                runner.run(_serving(settings, Home(home), address, exposure))
+                runner.run(serving(settings, Home(home), address, exposure))
         except BaseException as error:
             ended.append(error)
             if not serves.done():

@@ -8,14 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from ...errors import UsageError
-from ...identity import ALL_RIGHTS, DEFAULT_TENANT, Identity, Right
-from ..terminal import print_error
+import yaml
+
+from ...sandbox.job import Isolation
+from ...tools_registry.models import Tool
+from ..errors import UsageError
+from ..identity import ALL_RIGHTS, DEFAULT_TENANT, Identity, Right
+from ..policy.access import Access, Action, call_access, restore_access, run_access
+from .terminal import print_error
 
 if TYPE_CHECKING:
-    from ...policy.access import Access
-    from ...settings import Settings
-    from ...upstream_tools.registry import Registry
+    from ..settings import Settings
+    from ..upstream_tools.registry import Registry
 
 _KEYS = frozenset({"principal", "action", "resource", "expect", "tenant", "rights", "context", "reads", "approval"})
 _UID = re.compile(r'\w+::"(.*)"')
@@ -64,9 +68,6 @@ def identity_of(asked: WrittenRequest) -> Identity:
 
 async def access_of(asked: WrittenRequest, registry: Registry, settings: Settings) -> Access:
     """Return what is asked about, with the usual context where nothing else is given. Raises `UsageError`."""
-    from ....sandbox.job import Isolation
-    from ...policy.access import Action, restore_access, run_access
-
     action, resource = _bare(asked.action), _bare(asked.resource)
     context = dict(asked.context or {})
     if action == Action.RUN:
@@ -90,9 +91,6 @@ async def access_of(asked: WrittenRequest, registry: Registry, settings: Setting
 
 async def _call(resource: str, registry: Registry, *, reads: bool) -> Access:
     """Return the access of a call of a tool, as far as it is known here. Starts no server."""
-    from ....tools_registry.models import Tool
-    from ...policy.access import call_access
-
     catalog, configuration = await registry.catalog(), await registry.configuration()
     if resource in catalog:
         tool = catalog.get(resource)
@@ -128,8 +126,6 @@ def _merged(usual: Mapping[str, object], given: Mapping[str, object]) -> dict[st
 
 def expectations_in(file: str) -> list[Expectation]:
     """Return what a file expects. Raises `UsageError`."""
-    import yaml
-
     try:
         found = yaml.safe_load(Path(file).read_bytes())
     except OSError as error:
