@@ -128,7 +128,7 @@ def _set_up(here: Here, only: Sequence[str], answers: _Answers) -> Done:
     _heading("2. Their servers")
     done["imported"] = _imported(home, answers, done["problems"])
     _heading("3. What their tools do")
-    done["proposed"] = _propose(home, done["imported"], answers)
+    done["proposed"] = _propose(here, done["imported"], answers)
     _heading("4. sealab in the clients")
     command = own_command(here.chosen.home, here.chosen.config)
     done["clients"] = [_give_entry(file, command, home, answers) for file in files]
@@ -194,12 +194,12 @@ def _imported(home: Home, answers: _Answers, problems: list[str]) -> list[str]:
     return list(added)
 
 
-def _propose(home: Home, names: Sequence[str], answers: _Answers) -> dict[str, dict[str, list[str]]]:
+def _propose(here: Here, names: Sequence[str], answers: _Answers) -> dict[str, dict[str, list[str]]]:
     """Start the new servers, and propose of each tool whose server does not say so whether it only reads."""
     if not names:
         print("  There are no new servers to look at.")
         return {}
-    configuration = read(home.servers_file, os.environ)
+    configuration = read(here.home.servers_file, os.environ)
     usable = [name for name in names if name in configuration.enabled]
     for name in names:
         if name in configuration.problems:
@@ -208,7 +208,7 @@ def _propose(home: Home, names: Sequence[str], answers: _Answers) -> dict[str, d
         return {}
     print(f"  Starting {', '.join(map(one_line, usable))} …", flush=True)
     result: dict[str, dict[str, list[str]]] = {}
-    for tested in asyncio.run(examined_servers(configuration, home, usable)):
+    for tested in asyncio.run(examined_servers(here, configuration, usable)):
         name = str(tested["name"])
         if not tested["ok"]:
             print(f"  {one_line(name)}: {one_line(str(tested['error']))}")
@@ -224,7 +224,7 @@ def _propose(home: Home, names: Sequence[str], answers: _Answers) -> dict[str, d
             if tools:
                 print(f"    its server does not say so; proposed as {effect}: {one_line(', '.join(tools))}")
         if answers.agreed(f"Take that for {one_line(name)}? What reads runs without a question.", usual=False):
-            classify(home, name, tested)
+            classify(here.home, name, tested)
         else:
             print(f"    `sealab servers test {shlex.quote(name)} --accept` takes that; until then all of these ask.")
     return result

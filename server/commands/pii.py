@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import codecs
 import io
-import os
 import re
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,8 +31,6 @@ pii.command(audit=Audited(only_with="yes"))(forget)
 
 Kind = Literal["auto", "text", "json", "csv"]
 _STRAY = re.compile("[\udc80-\udcff]")
-_BAR_EVERY_SECONDS = 0.1
-_BAR_CELLS = 30
 
 
 @pii.command()
@@ -130,7 +126,7 @@ def audit(here: Here, *, limit: int = 100) -> Output:
 @dataclass(frozen=True, slots=True)
 class _Work:
     privacy: Privacy
-    source: _Progress
+    source: _Source
     kind: FileKind
     encoding: Encoding
 
@@ -139,15 +135,14 @@ class _Work:
 def _opened(here: Here, file: str, named: str | None, kind: Kind) -> Iterator[_Work]:
     from ..privacy.tokens import streams
 
-    with _input(file) as (raw, size), opened_vault(here.home, here.settings) as opened:
+    with _input(file) as raw, opened_vault(here.home, here.settings) as opened:
         encoding = _encoding(file, named, raw)
         text = io.TextIOWrapper(raw, encoding=encoding.name, errors="surrogateescape", newline="")
-        source = _Progress(text, raw, size)
+        source = _Source(text)
         found = streams.kind_of(file, source.peek(streams.PIECE_CHARS)) if kind == "auto" else streams.FileKind(kind)
         try:
             yield _Work(opened.privacy, source, found, encoding)
         finally:
-            source.end()
             text.detach()
 
 
@@ -174,20 +169,16 @@ def _encoding(file: str, named: str | None, raw: io.BufferedReader) -> Encoding:
 
 
 @contextmanager
-def _input(name: str) -> Iterator[tuple[io.BufferedReader, int | None]]:
+def _input(name: str) -> Iterator[io.BufferedReader]:
     if name == "-":
-        yield sys.stdin.buffer, None  # type: ignore[misc]  # a BufferedReader, as documented
+        yield sys.stdin.buffer  # type: ignore[misc]  # a BufferedReader, as documented
         return
     try:
         raw = open(name, "rb")  # noqa: SIM115 - closed below
     except OSError as error:
         raise UsageError(f"{name} cannot be read: {error.strerror}. Name a file, or - for stdin.") from None
     with raw:
-        try:
-            size = os.fstat(raw.fileno()).st_size
-            yield raw, size
-        except IsADirectoryError:
-            raise UsageError(f"{name} is a folder. Name a file, or - for stdin.") from None
+        yield raw
 
 
 def _written(here: Here, output: Path | None, pieces: Iterator[str], encoding: Encoding) -> str:
@@ -219,18 +210,14 @@ def _to_file(target: Path, pieces: Iterator[str], encoding: Encoding) -> None:
         raise UsageError(f"{target} cannot be written: {error.strerror}. Name another file.") from error
 
 
-class _Progress:
-    """A text that is read piece by piece, with a bar on the terminal that says how far."""
+class _Source:
+    """A text that is read piece by piece."""
 
-    def __init__(self, text: TextIO, raw: io.BufferedReader, size: int | None) -> None:
+    def __init__(self, text: TextIO) -> None:
         self._text = text
-        self._raw = raw
-        self._size = size
         self._peeked = ""
         self.strays = 0
         """Bytes that were in no encoding of a text."""
-        self._shows = sys.__stderr__ is not None and sys.__stderr__.isatty()
-        self._last = 0.0
 
     def peek(self, size: int) -> str:
         """Return the beginning, which `read` gives again."""
@@ -245,24 +232,7 @@ class _Progress:
     def read(self, size: int, /) -> str:
         """Return up to `size` characters."""
         piece, self._peeked = self._peeked[:size], self._peeked[size:]
-        piece += self._taken(size - len(piece)) if len(piece) < size else ""
-        if self._shows and time.monotonic() - self._last > _BAR_EVERY_SECONDS:
-            self._last = time.monotonic()
-            self._draw(self._raw.tell() if self._size is not None else 0)
-        return piece
-
-    def end(self) -> None:
-        """Take the bar away."""
-        if self._shows and self._last:
-            print("\r\033[K", end="", file=sys.__stderr__, flush=True)
-
-    def _draw(self, done: int) -> None:
-        if not self._size:
-            print("\rreading …", end="", file=sys.__stderr__, flush=True)
-            return
-        share = min(1.0, done / self._size)
-        bar = "█" * round(share * _BAR_CELLS)
-        print(f"\r{bar:<{_BAR_CELLS}} {share:4.0%} of {self._size:,} bytes", end="", file=sys.__stderr__, flush=True)
+        return piece + self._taken(size - len(piece)) if len(piece) < size else piece
 
 
 def _bytes(pieces: Iterator[str], encoding: Encoding) -> Iterator[bytes]:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ...sandbox.job import Isolation
+from ...tools_registry.models import Tool
 from ..errors import Exit, UsageError
-from ..identity import Identity
+from ..identity import ALL_RIGHTS, DEFAULT_TENANT, Identity, Right
+from ..policy.access import Access, Action, call_access, restore_access, run_access
 from ..policy.cedar import principal_id, schema_text
 from ..policy.policy_file import PolicyMissing, path_of, read_rules
 from ..policy.policy_rules import PolicyFaulty, PolicyRule
@@ -18,12 +25,32 @@ from ..upstream_tools.registry import Registry
 from ..upstream_tools.registry_state import opened_state
 from .command import Group, Here
 from .terminal import Output, print_error
-from .written_requests import WrittenRequest, access_of, expectations_in, identity_of
 
 if TYPE_CHECKING:
-    from ..policy.access import Access
+    from ..settings import Settings
 
 policy = Group()
+_UID = re.compile(r'\w+::"(.*)"')
+
+
+class WrittenRequest(BaseModel):
+    """A request as it is written on a command line or in a file of expectations."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    principal: str
+    action: str
+    resource: str
+    tenant: str | None = None
+    rights: list[str] | None = None
+    context: dict[str, Any] = Field(default_factory=dict)
+    reads: bool = False
+
+
+class Expectation(WrittenRequest):
+    """What is to come of a request; without an `approval` any will do."""
+
+    expect: Literal["allow", "refuse"]
+    approval: str | None = None
 
 
 class NamedRule(TypedDict):
@@ -110,7 +137,15 @@ def explain(
         given = None
     if not isinstance(given, dict):
         raise UsageError('--context is no JSON object. Give one, such as {"timeout_seconds": 60}.')
-    asked = WrittenRequest(principal, action, resource, tenant, right or None, given, reads=reads)
+    asked = WrittenRequest(
+        principal=principal,
+        action=action,
+        resource=resource,
+        tenant=tenant,
+        rights=[*right] or None,
+        context=given,
+        reads=reads,
+    )
     [told] = asyncio.run(_explained(here, [asked], _book(here, policy)))
     return Output(told, _lines(told), Exit.OK if told["allowed"] else Exit.REFUSED)
 
@@ -122,12 +157,12 @@ def _test(here: Here, file: str, *, policy: str | None = None) -> Output:
     file: a list in YAML or JSON
     policy FILE: the policy, instead of POLICY
     """
-    expectations = expectations_in(file)
-    found = asyncio.run(_explained(here, [each.asked for each in expectations], _book(here, policy)))
+    expectations = _expectations_in(file)
+    found = asyncio.run(_explained(here, expectations, _book(here, policy)))
     results: list[Tested] = []
     for number, (expected, told) in enumerate(zip(expectations, found, strict=True), 1):
         wrong = ""
-        if told["allowed"] != expected.allowed:
+        if told["allowed"] != (expected.expect == "allow"):
             decided = ", ".join(rule["id"] for rule in told["by"]) or told["problem"] or "no rule"
             wrong = f"{_shown(told)} is {'allowed' if told['allowed'] else 'refused'}, by {decided}"
         elif expected.approval not in {None, told["approval"]}:
@@ -175,7 +210,8 @@ async def _explained(here: Here, asked: Sequence[WrittenRequest], book: Rulebook
         registry = Registry(here.home, discovers=here.settings.discover, state=state)
         try:
             return [
-                _explanation(book, identity_of(each), await access_of(each, registry, here.settings)) for each in asked
+                _explanation(book, _identity_of(each), await _access_of(each, registry, here.settings))
+                for each in asked
             ]
         finally:
             await registry.close()
@@ -220,3 +256,107 @@ def _lines(told: Explanation) -> Iterator[str]:
         yield f"  approval by the policy: {told['approval']}; mcp.json may ask for more, or refuse it"
     for rule in told["unmet"]:
         yield f"  {rule['effect']} {rule['id']} ({rule['file']}:{rule['line']}) would apply but for a condition"
+
+
+def _identity_of(asked: WrittenRequest) -> Identity:
+    """Return the identity that is asked about. Raises `UsageError`."""
+    principal = _bare(asked.principal)
+    tenant, slash, name = principal.partition("/")
+    if not slash:
+        tenant, name = asked.tenant or DEFAULT_TENANT, principal
+    elif asked.tenant is not None and asked.tenant != tenant:
+        raise UsageError(
+            f"The principal {principal} is of the tenant {tenant}, not {asked.tenant}. Leave --tenant out."
+        )
+    if asked.rights is None:
+        return Identity(tenant, name, ALL_RIGHTS)
+    known = {right.value: right for right in Right}
+    for each in asked.rights:
+        if each not in known:
+            raise UsageError(f"There is no right {each!r}. Give some of {', '.join(known)}.")
+    return Identity(tenant, name, frozenset(known[each] for each in asked.rights))
+
+
+async def _access_of(asked: WrittenRequest, registry: Registry, settings: Settings) -> Access:
+    """Return what is asked about, with the usual context where nothing else is given. Raises `UsageError`."""
+    action, resource = _bare(asked.action), _bare(asked.resource)
+    context = asked.context
+    if action == Action.RUN:
+        if resource not in set(Isolation):
+            raise UsageError(f"There is no isolation {resource!r}. Give one of {', '.join(Isolation)}.")
+        usual: dict[str, object] = {
+            "timeout_seconds": settings.timeout_seconds,
+            "memory_mb": settings.memory_mb,
+            "background": False,
+            "session": False,
+        }
+        return run_access(Isolation(resource), **_merged(usual, context))  # type: ignore[arg-type]
+    if action == Action.RESTORE:
+        usual = {"destination": "model", "server": "", "tool": "", "argument": ""}
+        return restore_access(resource, **_merged(usual, context))  # type: ignore[arg-type]
+    if action == Action.CALL:
+        _merged({}, context)
+        return await _call(resource, registry, reads=asked.reads)
+    raise UsageError(f"There is no action {action!r}. Give one of {', '.join(Action)}.")
+
+
+async def _call(resource: str, registry: Registry, *, reads: bool) -> Access:
+    """Return the access of a call of a tool, as far as it is known here. Starts no server."""
+    catalog, configuration = await registry.catalog(), await registry.configuration()
+    if resource in catalog:
+        tool = catalog.get(resource)
+    else:
+        server, dot, name = resource.partition(".")
+        if not dot or not name:
+            raise UsageError(f"{resource} is no tool. Give SERVER.TOOL.")
+        print_error(
+            f"sealab: {resource} is not known here, and taken for a tool that {'reads' if reads else 'writes'}."
+        )
+        tool = Tool(name, server, server, annotations={"readOnlyHint": reads})
+    return call_access(tool, configuration.servers.get(tool.server))
+
+
+def _merged(usual: Mapping[str, object], given: Mapping[str, object]) -> dict[str, object]:
+    """Return the usual context with what was given in its place. Raises `UsageError`."""
+    for key, value in given.items():
+        if key not in usual:
+            known = ", ".join(usual) or "nothing"
+            raise UsageError(f"The context of this action has no {key!r}. It has {known}.")
+        kind = type(usual[key])
+        fits = (
+            isinstance(value, int | float) and not isinstance(value, bool)
+            if kind in {int, float}
+            else (isinstance(value, kind))
+        )
+        if not fits:
+            raise UsageError(
+                f"{key} in the context is {value!r}, which does not fit. Give something like {usual[key]!r}."
+            )
+    return {**usual, **given}
+
+
+def _expectations_in(file: str) -> list[Expectation]:
+    """Return what a file expects. Raises `UsageError`."""
+    try:
+        found = yaml.safe_load(Path(file).read_bytes())
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}. Name a file of expectations.") from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise UsageError(f"{file} is no YAML: {' '.join(str(error).split())[:200]}. Correct it.") from None
+    if not isinstance(found, list):
+        raise UsageError(f"{file} is no list of expectations. See docs/policy.md for one.")
+    expectations = []
+    for number, each in enumerate(found, 1):
+        try:
+            expectations.append(Expectation.model_validate(each))
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            where = f"{file}: number {number}{''.join(f', {part}' for part in wrong['loc'])}"
+            raise UsageError(f"{where}: {wrong['msg']}. See docs/policy.md for what it can have.") from None
+    return expectations
+
+
+def _bare(name: str) -> str:
+    """Return the id of an entity as Cedar writes it, or what was given."""
+    found = _UID.fullmatch(name)
+    return name if found is None else found[1]

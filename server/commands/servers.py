@@ -158,7 +158,7 @@ def _test(
     if name is not None:
         configuration.server(name)
     names = [name] if name is not None else [*configuration.enabled, *configuration.problems]
-    examined = servers_test.examined_for(
+    examined = servers_test.examined_servers(
         here, configuration, names, who=who, tenant=tenant, accept=accept, ask_again=ask_again, sign_in=not no_sign_in
     )
     tested = asyncio.run(examined)

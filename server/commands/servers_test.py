@@ -11,14 +11,20 @@ import glob
 import shlex
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ...tools_registry.authorizing.owners import OPERATOR
+from ...tools_registry.configuration import Configuration, ServerConfig, SignInOf, editing, servers_of
+from ...tools_registry.describing.effects import Effect, proposed_effect
+from ...tools_registry.errors import RegistryError, SignInNeeded
+from ...tools_registry.names import test_of
+from ..audit.trail import AuditKind
 from ..home import Home
 from ..identity import LOCAL_IDENTITY
 from ..terminal_escaping import one_line
-from ..upstream_tools.registry_state import RegistryState, in_files, opened_state
+from ..upstream_tools.registry_state import RegistryState, opened_state
 from .command import Here
 from .servers_sign_out import OwnedSignIns, home_of_owner, opened_sign_ins
 from .terminal import print_error
@@ -29,178 +35,148 @@ if TYPE_CHECKING:
     import httpx2
 
     from ...tools_registry.authorizing.sign_in_storage import SignInStorage
-    from ...tools_registry.configuration import Configuration, ServerConfig
     from ...tools_registry.upstream.upstreams import Inspection, RawTool, Upstreams
-    from ..sign_ins.operators_sign_ins import OperatorsSignIns
 
 _WIDTH = 24
 _SIGN_IN_SECONDS = 300.0
 _STDERR_LINES = 20
 
 
-async def examined_for(
+async def examined_servers(
     here: Here,
     configuration: Configuration,
     names: Sequence[str],
     *,
-    who: str | None,
-    tenant: str | None,
-    accept: bool,
-    ask_again: bool,
-    sign_in: bool,
+    who: str | None = None,
+    tenant: str | None = None,
+    accept: bool = False,
+    ask_again: bool = False,
+    sign_in: bool = False,
 ) -> list[dict[str, object]]:
-    """Examine servers with the sign-ins of a principal, a tenant or the operator. Raises `UsageError`."""
+    """Connect to servers, all at once, and return of each whether it works and what it offers; keep what they list.
+
+    They are called with the sign-ins of a principal or a tenant, else of the operator. Raises `UsageError`.
+    """
+    from ...tools_registry.upstream.upstreams import Upstreams
+
     home = home_of_owner(here, tenant)
     home.prepare()
     with opened_sign_ins(home, here.settings, who) as owned, opened_state(home, here.settings.database_url) as state:
         if who is not None or tenant is not None:
             owned.owner(configuration.server(names[0]))
-        return await examined_servers(
+        async with Upstreams(
             configuration,
-            home,
-            names,
-            accept=accept,
-            ask_again=ask_again,
-            sign_in=sign_in,
-            owned=owned,
-            state=state,
-        )
+            state=home.operators_registry,
+            pins=state.pins,
+            sign_in=None if owned.operators is None else owned.operators.signs,
+            sign_for=owned.sign_ins.signs,
+        ) as upstreams:
+            if ask_again:
+                for name in names:
+                    await upstreams.ask_again(name)
+            examination = _Examination(configuration, home, state, owned, upstreams, accept, sign_in)
+            return list(await asyncio.gather(*map(examination.of, names)))
 
 
-async def examined_servers(
-    configuration: Configuration,
-    home: Home,
-    names: Sequence[str],
-    *,
-    accept: bool = False,
-    ask_again: bool = False,
-    sign_in: bool = False,
-    owned: OwnedSignIns | None = None,
-    state: RegistryState | None = None,
-) -> list[dict[str, object]]:
-    """Connect to servers, all at once, and return of each whether it works and what it offers; keep what they list.
+@dataclass(frozen=True, slots=True)
+class _Examination:
+    """What servers are examined with."""
 
-    `state` is where that is kept, by default in files of the home.
-    `owned` has the sign-in of servers that are called with those of tenants or callers.
-    """
-    from ...tools_registry.upstream.upstreams import Upstreams
+    configuration: Configuration
+    home: Home
+    state: RegistryState
+    owned: OwnedSignIns
+    upstreams: Upstreams
+    accept: bool
+    sign_in: bool
 
-    sign_for = None if owned is None else owned.sign_ins.signs
-    signs = None if owned is None or owned.operators is None else owned.operators.signs
-    kept = in_files(home) if state is None else state
-    folder = home.operators_registry
-    async with Upstreams(configuration, state=folder, pins=kept.pins, sign_in=signs, sign_for=sign_for) as upstreams:
-        if ask_again:
-            for name in names:
-                await upstreams.ask_again(name)
-        return list(
-            await asyncio.gather(
-                *(
-                    _tested_one(configuration, home, kept, upstreams, name, accept=accept, sign_in=sign_in, owned=owned)
-                    for name in names
-                )
-            )
-        )
-
-
-async def _tested_one(
-    configuration: Configuration,
-    home: Home,
-    kept: RegistryState,
-    upstreams: Upstreams,
-    name: str,
-    *,
-    accept: bool,
-    sign_in: bool,
-    owned: OwnedSignIns | None,
-) -> dict[str, object]:
-    from ...tools_registry.authorizing.owners import OPERATOR
-    from ...tools_registry.configuration import SignInOf
-    from ...tools_registry.errors import RegistryError, SignInNeeded
-    from ...tools_registry.names import test_of
-    from ..audit.trail import AuditKind
-    from ..sign_ins.signing_in import signed_in_here
-
-    began = time.monotonic()
-    inspection: Inspection | None = None
-    error: str | None = None
-    stderr = ""
-    try:
-        config = configuration.server(name)
-        is_owned = config.sign_in is not SignInOf.OPERATOR and config.token_exchange is None and owned is not None
-        owner = owned.owner(config) if is_owned and owned is not None else OPERATOR
-        look = partial(upstreams.accept if accept else upstreams.inspect, name, owner)
+    async def of(self, name: str) -> dict[str, object]:
+        """Return what is found of one server."""
+        began = time.monotonic()
+        inspection: Inspection | None = None
+        error: str | None = None
+        stderr = ""
         try:
-            inspection = await look()
-        except SignInNeeded:
-            if not sign_in or (owner == OPERATOR and config.sign_in is not SignInOf.OPERATOR):
-                raise
-            if owned is None or owner == OPERATOR:
-                shared = None if owned is None else owned.operators
-                inspection = await _signed_in(config, home, kept, shared, accept=accept)
-                if owned is not None and shared is None:
-                    details = {"server": config.name, "sign_in": config.sign_in.value}
-                    owned.audit.acted(AuditKind.UPSTREAM_SIGNED_IN, LOCAL_IDENTITY, details=details)
+            inspection = await self._inspected(self.configuration.server(name))
+        except RegistryError as failure:
+            error = failure.for_operator.removesuffix(f" See {test_of(name)}.")
+            await asyncio.sleep(0)  # so that the last of the server's stderr is read
+            stderr = "\n".join(self.upstreams.stderr_of(name).splitlines()[-_STDERR_LINES:])
+        told: dict[str, object] = {}
+        if inspection is not None:
+            config = self.configuration.server(name)
+            told = _inspection_report(inspection, config, accepted=self.accept)
+            if self.accept or not inspection.quarantined:
+                await asyncio.to_thread(self._remember, config, inspection)
             else:
-                show = partial(_show, config.name)
-                await signed_in_here(owned.sign_ins, config, owner, show, principal=owned.principal)
-                inspection = await look()
-    except RegistryError as failure:
-        error = failure.for_operator.removesuffix(f" See {test_of(name)}.")
-        await asyncio.sleep(0)  # so that the last of the server's stderr is read
-        stderr = "\n".join(upstreams.stderr_of(name).splitlines()[-_STDERR_LINES:])
-    if inspection is not None and (accept or not inspection.quarantined):
-        await asyncio.to_thread(_remember, home, kept, configuration.server(name), inspection)
-    elif inspection is not None:
-        error = (
-            f"The server {name!r} is quarantined: what it says about {', '.join(inspection.quarantined)} changed. "
-            f"Read it, and accept it with `sealab servers test {shlex.quote(name)} --accept`."
+                error = (
+                    f"The server {name!r} is quarantined: what it says about {', '.join(inspection.quarantined)} "
+                    f"changed. Read it, and accept it with `sealab servers test {shlex.quote(name)} --accept`."
+                )
+        return {
+            "name": name,
+            "ok": error is None,
+            "error": error,
+            "milliseconds": round((time.monotonic() - began) * 1000, 1),
+            "stderr": stderr or self.upstreams.stderr_of(name)[-4000:],
+            "always_approved": sorted(await self.upstreams.approved(name)),
+            **told,
+        }
+
+    async def _inspected(self, config: ServerConfig) -> Inspection:
+        """Connect to a server, with a user who signs in where that is needed. Raises `RegistryError`."""
+        from ..sign_ins.signing_in import signed_in_here
+
+        is_owned = config.sign_in is not SignInOf.OPERATOR and config.token_exchange is None
+        owner = self.owned.owner(config) if is_owned else OPERATOR
+        look = partial(self.upstreams.accept if self.accept else self.upstreams.inspect, config.name, owner)
+        try:
+            return await look()
+        except SignInNeeded:
+            if not self.sign_in or (owner == OPERATOR and config.sign_in is not SignInOf.OPERATOR):
+                raise
+        if owner != OPERATOR:
+            show = partial(_show, config.name)
+            await signed_in_here(self.owned.sign_ins, config, owner, show, principal=self.owned.principal)
+            return await look()
+        inspection = await self._signed_in(config)
+        if self.owned.operators is None:
+            details = {"server": config.name, "sign_in": config.sign_in.value}
+            self.owned.audit.acted(AuditKind.UPSTREAM_SIGNED_IN, LOCAL_IDENTITY, details=details)
+        return inspection
+
+    async def _signed_in(self, config: ServerConfig) -> Inspection:
+        """Connect once more, with a user who signs in; what that gives is kept for later calls, shared or in a file."""
+        from ...tools_registry.authorizing.sign_in_storage import GivenSignIn
+        from ...tools_registry.upstream.sign_in import signing_in
+        from ...tools_registry.upstream.upstreams import SIGN_INS, Upstreams
+
+        patient = replace(config, connect_timeout_seconds=config.connect_timeout_seconds + _SIGN_IN_SECONDS)
+        show = partial(_show, config.name)
+        shared, folder = self.owned.operators, self.home.operators_registry
+        place: Path | SignInStorage = (
+            folder / SIGN_INS if shared is None else GivenSignIn(config, partial(shared.keep, config))
         )
-    return {
-        "name": name,
-        "ok": error is None,
-        "error": error,
-        "milliseconds": round((time.monotonic() - began) * 1000, 1),
-        "stderr": stderr or upstreams.stderr_of(name)[-4000:],
-        "always_approved": sorted(await upstreams.approved(name)),
-        **({} if inspection is None else _inspection_report(inspection, configuration.server(name), accepted=accept)),
-    }
+        async with signing_in(config, place, show, _SIGN_IN_SECONDS) as auth:
 
+            def signed(_: ServerConfig) -> httpx2.Auth:
+                return auth
 
-async def _signed_in(
-    config: ServerConfig, home: Home, kept: RegistryState, shared: OperatorsSignIns | None, *, accept: bool
-) -> Inspection:
-    """Connect once more, with a user who signs in; what that gives is kept for later calls, `shared` or in a file."""
-    from ...tools_registry.authorizing.sign_in_storage import GivenSignIn
-    from ...tools_registry.configuration import Configuration
-    from ...tools_registry.upstream.sign_in import signing_in
-    from ...tools_registry.upstream.upstreams import SIGN_INS, Upstreams
+            alone = Configuration({config.name: patient})
+            async with Upstreams(alone, state=folder, pins=self.state.pins, sign_in=signed) as upstreams:
+                return await (upstreams.accept(config.name) if self.accept else upstreams.inspect(config.name))
 
-    patient = replace(config, connect_timeout_seconds=config.connect_timeout_seconds + _SIGN_IN_SECONDS)
-    show = partial(_show, config.name)
-    folder = home.operators_registry / SIGN_INS
-    place: Path | SignInStorage = folder if shared is None else GivenSignIn(config, partial(shared.keep, config))
-    async with signing_in(config, place, show, _SIGN_IN_SECONDS) as auth:
+    def _remember(self, config: ServerConfig, inspection: Inspection) -> None:
+        """Keep what a server listed, so that its tools are found without asking it again."""
+        from ...tools_registry.catalog import Catalog
 
-        def signed(_: ServerConfig) -> httpx2.Auth:
-            return auth
-
-        alone = Configuration({config.name: patient})
-        async with Upstreams(alone, state=home.operators_registry, pins=kept.pins, sign_in=signed) as upstreams:
-            return await (upstreams.accept(config.name) if accept else upstreams.inspect(config.name))
+        permitted = [tool for tool in inspection.tools if config.permits(str(tool["name"]))]
+        catalog = Catalog(self.home.tools, self.state.lists, {config.name: config})
+        catalog.replace_server(config.name, permitted, inspection.info.version)
 
 
 async def _show(name: str, address: str) -> None:
     print_error(f"Open this address to sign in to {name}, within {_SIGN_IN_SECONDS / 60:g} minutes:\n\n{address}\n")
-
-
-def _remember(home: Home, kept: RegistryState, config: ServerConfig, inspection: Inspection) -> None:
-    """Keep what a server listed, so that its tools are found without asking it again."""
-    from ...tools_registry.catalog import Catalog
-
-    permitted = [tool for tool in inspection.tools if config.permits(str(tool["name"]))]
-    catalog = Catalog(home.tools, kept.lists, {config.name: config})
-    catalog.replace_server(config.name, permitted, inspection.info.version)
 
 
 def _inspection_report(inspection: Inspection, config: ServerConfig, *, accepted: bool) -> dict[str, object]:
@@ -233,8 +209,6 @@ def _effect(tool: RawTool, config: ServerConfig, *, changed: bool) -> dict[str, 
 
     Of a tool whose description changed, the operator's word that it only reads was given for another description.
     """
-    from ...tools_registry.describing.effects import Effect, proposed_effect
-
     name, annotations = str(tool["name"]), tool.get("annotations")
     said = config.says_reads(name)
     by = "operator"
@@ -249,8 +223,6 @@ def _effect(tool: RawTool, config: ServerConfig, *, changed: bool) -> dict[str, 
 
 def classify(home: Home, server: str, tested: dict[str, object]) -> None:
     """Write what was proposed of a server's tools into its entry in `mcp.json`, as the operator's word."""
-    from ...tools_registry.configuration import editing, servers_of
-
     with editing(home.servers_file) as document:
         entry = servers_of(document, home.servers_file).get(server)
         proposed = proposed_effects(tested)
