@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Literal
 
-from .commands.command import EXIT_CODES, Command, Group, Here, Parser
-from .commands.terminal import print_error, terminal_message
+from .commands.command import EXIT_CODES, Command, Group, Parser
+from .commands.terminal import Here, print_error, terminal_message
 from .errors import KNOWN_ERRORS, Exit, exit_of
 from .terminal_escaping import show_visibly
 
@@ -141,10 +141,10 @@ def make_parser(only: str | None = None) -> argparse.ArgumentParser:
 
 
 def _command(name: str) -> Command | Group:
-    """Return what a word of `_COMMANDS` does; it stands under that name in a module of `commands`."""
+    """Return what a word of `_COMMANDS` does; it stands in a module under that name."""
     if name == "completion":
         return Command(_completion, has_json=False, needs_home=False)
-    module = import_module(f".commands.{'runs' if name == 'run' else name}", __package__)
+    module = import_module(_MODULES.get(name, f".commands.{name}"), __package__)
     found: Command | Group = getattr(module, name)
     return found
 
@@ -193,6 +193,7 @@ _COMMANDS: Mapping[str, str] = {
     "completion": "print the completion script of a shell",
 }
 """The commands and what each does, in the order of the help."""
+_MODULES = {"serve": ".serve", "run": ".commands.runs"}
 _ALONE = frozenset({"serve", "run", "init", "demo", "doctor", "guard", "audit", "completion"})
 """Those that have no commands of their own."""
 

@@ -13,6 +13,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import Path
@@ -249,10 +250,7 @@ _public_url = _reading("a URL without a path, such as https://sealab.example", _
 
 def _setting(parser: _Parser[_Kept], default: _Kept, *, secret: bool = False) -> _Kept:
     """Declare a setting: what reads its value, and its default; a secret is never shown."""
-    metadata = {"parser": parser, "secret": secret}
-    if isinstance(default, dict):
-        return field(default_factory=dict, metadata=metadata)
-    return field(default=default, repr=not secret, metadata=metadata)
+    return field(default_factory=lambda: copy(default), repr=not secret, metadata={"parser": parser, "secret": secret})
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from ..errors import UsageError
 from ..identity import DEFAULT_TENANT
 from ..runs.background.approval_links import pages_at
 from ..runs.background.background import run_state
-from .command import Audited, Group, Here
+from .command import Audited, Group
 from .opened import OpenedHome, opened_home
-from .terminal import Output
+from .terminal import Here, Output
 
 approvals = Group(of_tenant=True, opens=opened_home)
 _LISTED_MAX = 1000

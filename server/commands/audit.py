@@ -15,9 +15,9 @@ from ..audit.trail import AuditKind
 from ..errors import Exit, UsageError
 from ..identity import DEFAULT_TENANT, LOCAL_IDENTITY
 from ..terminal_escaping import one_line
-from .command import Command, Here
+from .command import Command
 from .opened import opened_log
-from .terminal import Output, moment_of
+from .terminal import Here, Output, moment_of
 
 if TYPE_CHECKING:
     from ...skills_db.audit.audit_store import AuditStore

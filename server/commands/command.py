@@ -12,25 +12,21 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import os
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin
 
 from ..errors import KNOWN_ERRORS, Exit, RequestRefused, exit_of
-from .terminal import Output, nearest, print_error
+from .terminal import Here, Output, nearest, print_error
 
 if TYPE_CHECKING:
     from ...skills_db.audit.chain import Detail
-    from ..home import Home
     from ..identity import Identity
-    from ..settings import Settings
 
 EXIT_CODES = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused, 4 a limit of time or memory was reached."
 LOG_LEVELS = "DEBUG, INFO, WARNING, ERROR, CRITICAL"
@@ -95,48 +91,6 @@ class Parser(argparse.ArgumentParser):
         return chosen, unknown
 
 
-class Here:
-    """What a command works with: the home and the settings that its command line names, and whether JSON is wanted."""
-
-    def __init__(self, chosen: argparse.Namespace) -> None:
-        self.chosen = chosen
-        self.json: bool = getattr(chosen, "json", False)
-        self.told: dict[str, Detail] = {}
-        """What the command's line in the audit log says besides: ids, counts and hashes, no secret and no file."""
-
-    @property
-    def home(self) -> Home:
-        """The home, or that of the tenant that is named."""
-        return self._read[0]
-
-    @property
-    def settings(self) -> Settings:
-        """The settings."""
-        return self._read[1]
-
-    @cached_property
-    def _read(self) -> tuple[Home, Settings]:
-        from ..home import find_home
-        from ..privacy.gates.log_gate import WithoutInputs
-        from ..settings import read_settings
-        from ..startup.process_setup import set_up_log
-
-        chosen = self.chosen
-        home = find_home(chosen.home, os.environ)
-        settings = read_settings(
-            file=home.settings_file if chosen.config is None else Path(chosen.config),
-            file_required=chosen.config is not None,
-            environment=os.environ,
-            command_line={"surface": getattr(chosen, "surface", None), "log_level": chosen.log_level},
-        )
-        set_up_log(settings.log_level.value, WithoutInputs())
-        if (tenant := getattr(chosen, "tenants_home", None)) is not None:
-            from ..tenants.commanding import home_of_tenant
-
-            home = home_of_tenant(settings, home, tenant)
-        return home, settings
-
-
 @dataclass(frozen=True, slots=True)
 class Audited:
     """Says that a command leaves a line in the audit log, of which kind, and which parameters name its subject.
@@ -152,14 +106,15 @@ class Audited:
 
 
 Opens = Callable[[Here], AbstractContextManager[Any] | AbstractAsyncContextManager[Any]]
-_Function = TypeVar("_Function", bound=Callable[..., Output | int | Awaitable[Output | int]])
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+"""A command's function gives an `Output` or an exit code, or is a coroutine function that does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
     """A function as a command. Its first parameter is `Here`; the second, with `opens`, what that opens meanwhile."""
 
-    function: Callable[..., Output | int | Awaitable[Output | int]]
+    function: Callable[..., Any]
     audit: Audited | None = None
     opens: Opens | None = None
     usage: str | None = None
@@ -245,6 +200,7 @@ class Command:
                 given += value
             else:
                 given.append(value)
+        ended: Output | int
         if inspect.iscoroutinefunction(self.function):
             import asyncio
 
@@ -254,13 +210,16 @@ class Command:
         else:
             with self.opens(here) as opened:  # type: ignore[union-attr]  # of a plain function it is a plain one
                 ended = self.function(here, opened, *given, **options)
-        return ended.printed(as_json=here.json) if isinstance(ended, Output) else int(ended)  # type: ignore[arg-type]
+        return ended.printed(as_json=here.json) if isinstance(ended, Output) else ended
 
     async def _awaited(self, here: Here, given: Sequence[Any], options: Mapping[str, Any]) -> Output | int:
+        ended: Output | int
         if self.opens is None:
-            return await self.function(here, *given, **options)  # type: ignore[misc]
-        async with self.opens(here) as opened:  # type: ignore[union-attr]
-            return await self.function(here, opened, *given, **options)  # type: ignore[misc]
+            ended = await self.function(here, *given, **options)
+        else:
+            async with self.opens(here) as opened:  # type: ignore[union-attr]  # see above
+                ended = await self.function(here, opened, *given, **options)
+        return ended
 
     def _leave_line(self, here: Here, words: str, outcome: str) -> None:
         """Write the line of this command. Raises `AuditUnwritten`."""

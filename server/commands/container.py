@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TypedDict
 
 from ..errors import Exit, UsageError
-from .command import Audited, Group, Here
-from .terminal import Output, print_error
+from .command import Audited, Group
+from .terminal import Here, Output, print_error
 
 container = Group()
 

@@ -13,8 +13,8 @@ from ..managed_python import building
 from ..managed_python.environment import LOCK_FILE, ManagedPython, current, last_problem
 from ..runs.isolations import why_no_process
 from ..settings import Settings
-from .command import Group, Here
-from .terminal import Output, print_error
+from .command import Group
+from .terminal import Here, Output, print_error
 
 data = Group()
 

@@ -21,8 +21,8 @@ from typing_extensions import TypedDict
 
 from ..errors import Exit, ServerError
 from ..runs.report import Report
-from .command import Command, Here
-from .terminal import Output
+from .command import Command
+from .terminal import Here, Output
 
 if TYPE_CHECKING:
     from mcp import Client

@@ -25,10 +25,10 @@ from ..notices.readiness import told_of_servers
 from ..policy.policy_file import PolicyFile, path_of
 from ..settings import Settings
 from ..storage.opening import bucket_of, shown_folder
-from .command import Command, Here
+from .command import Command
 from .data import DataStatus, status_of
 from .opened import running_with
-from .terminal import Output
+from .terminal import Here, Output
 
 if TYPE_CHECKING:
     from ..app import App

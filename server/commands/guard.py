@@ -10,7 +10,8 @@ from dataclasses import replace
 from ...tools_registry.configuration import ServerConfig, Transport, read_server
 from ..errors import UsageError
 from ..settings import PrivacyMode
-from .command import Command, Here
+from .command import Command
+from .terminal import Here
 
 
 async def _guard(

@@ -29,10 +29,10 @@ from ...tools_registry.errors import ConfigurationRefused
 from ..errors import Exit, UsageError
 from ..home import Home
 from ..terminal_escaping import one_line
-from .command import Audited, Command, Here
+from .command import Audited, Command
 from .servers import imported, reached
 from .servers_test import classify, examined_servers, proposed_effects
-from .terminal import Output, counted, nearest
+from .terminal import Here, Output, counted, nearest
 
 PROGRAM = """\
 import statistics

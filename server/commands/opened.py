@@ -15,7 +15,7 @@ from ..home import Home
 from ..journal.journal import Journal
 from ..privacy.of_home import operators_key, privacy_of
 from ..settings import AuditMode, Settings
-from .terminal import print_error
+from .terminal import Here, print_error
 
 if TYPE_CHECKING:
     from ...skills_db.audit.audit_store import AuditStore
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ..app import App
     from ..database import Opening
     from ..privacy.privacy import Privacy
-    from .command import Here
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ from ..errors import Exit, RequestRefused, UsageError
 from ..managed_python import building
 from ..startup.package_names import misnamed
 from ..startup.packages import find_packages, installed, modules_of
-from .command import Group, Here
+from .command import Group
 from .data import judged_wheels, status_output, tell_step
 from .opened import running_with
-from .terminal import Output
+from .terminal import Here, Output
 
 packages = Group()
 

@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING, Literal, TextIO
 from ..caller import LOCAL
 from ..errors import Exit, UsageError
 from ..privacy.reading.encodings import SAMPLE_BYTES, Encoding, marked
-from .command import Audited, Group, Here
+from .command import Audited, Group
 from .opened import opened_vault
 from .pii_forget import SCOPE_SHOWN, forget, of_types
-from .terminal import Output, counted, print_error
+from .terminal import Here, Output, counted, print_error
 
 if TYPE_CHECKING:
     from ..privacy.privacy import Privacy
     from ..privacy.tokens.streams import FileKind
 
 pii = Group(of_tenant=True)
-pii.command(audit=Audited(only_with="yes"))(forget)
 
 Kind = Literal["auto", "text", "json", "csv"]
 _STRAY = re.compile("[\udc80-\udcff]")
@@ -88,6 +87,9 @@ def restore(
         tokens = f"{counted(len(unknown), 'token')} ({', '.join(unknown[:5])})"
         print_error(f"sealab: Left as they are, since this home does not know them: {tokens}.")
     return Output({"restored_text": text, "restored": sum(tally.replaced.values()), "unknown_tokens": unknown})
+
+
+pii.command(audit=Audited(only_with="yes"))(forget)
 
 
 @pii.command()

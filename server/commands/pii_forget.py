@@ -14,9 +14,8 @@ from ..audit.trail import AuditKind
 from ..caller import LOCAL
 from ..errors import UsageError
 from ..terminal_escaping import one_line as escaped
-from .command import Here
 from .opened import OpenedHome, opened_log, opened_vault
-from .terminal import Output, print_error
+from .terminal import Here, Output, print_error
 
 if TYPE_CHECKING:
     from ...skills_db.vault import Person, PersonValue, Vault

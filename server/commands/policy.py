@@ -23,8 +23,8 @@ from ..policy.policy_rules import PolicyFaulty, PolicyRule
 from ..policy.rulebook import Rulebook
 from ..upstream_tools.registry import Registry
 from ..upstream_tools.registry_state import opened_state
-from .command import Group, Here
-from .terminal import Output, print_error
+from .command import Group
+from .terminal import Here, Output, print_error
 
 if TYPE_CHECKING:
     from ..settings import Settings

@@ -23,9 +23,9 @@ from ..runs.background.background_listing import (
 )
 from ..runs.hidden_transcripts import hidden_transcript
 from ..settings import Settings
-from .command import Audited, Command, Group, Here
+from .command import Audited, Command, Group
 from .opened import OpenedHome, opened_home, running_with
-from .terminal import Output, moment_of, print_error, read_source, report_output
+from .terminal import Here, Output, moment_of, print_error, read_source, report_output
 
 if TYPE_CHECKING:
     from ...skills_db.journal.records import Journal as RunRecord

@@ -25,9 +25,9 @@ from ..home import Home
 from ..terminal_escaping import one_line
 from ..upstream_tools.registry_state import opened_state
 from . import servers_test
-from .command import Audited, Group, Here
+from .command import Audited, Group
 from .servers_sign_out import sign_out
-from .terminal import Output, counted, print_error
+from .terminal import Here, Output, counted, print_error
 
 servers = Group()
 _WIDTH = 24
@@ -101,7 +101,7 @@ def add(
                 "--header and HTTP are for a server with a --url or --openapi. Leave them out, or use --env."
             )
         variables = dict(_pair(each, "=", "--env") for each in env)
-        given_entry = {"command": words[0], "args": list(words[1:]), "env": variables, "cwd": cwd}
+        given_entry: dict[str, object] = {"command": words[0], "args": list(words[1:]), "env": variables, "cwd": cwd}
     else:
         if env or cwd:
             raise UsageError("--env and --cwd are for a server that a command starts. Leave them out, or use --header.")

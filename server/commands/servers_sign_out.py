@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from ..errors import Exit, UsageError
 from ..home import Home
 from ..identity import DEFAULT_TENANT, LOCAL_IDENTITY
-from .command import Here
-from .terminal import Output, print_error
+from .terminal import Here, Output, print_error
 
 if TYPE_CHECKING:
     from ...tools_registry.authorizing.owners import Owner

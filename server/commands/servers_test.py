@@ -25,9 +25,8 @@ from ..home import Home
 from ..identity import LOCAL_IDENTITY
 from ..terminal_escaping import one_line
 from ..upstream_tools.registry_state import RegistryState, opened_state
-from .command import Here
 from .servers_sign_out import OwnedSignIns, home_of_owner, opened_sign_ins
-from .terminal import print_error
+from .terminal import Here, print_error
 
 if TYPE_CHECKING:
     from pathlib import Path

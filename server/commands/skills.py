@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from ..caller import LOCAL
 from ..errors import Exit, RequestRefused, SkillUnfit, UsageError
-from .command import Audited, Group, Here
+from .command import Audited, Group
 from .opened import opened_app
 from .runs import IsolationChoice
 from .skill_options import arguments_of
-from .terminal import Output, print_error, read_source, report_output
+from .terminal import Here, Output, print_error, read_source, report_output
 
 if TYPE_CHECKING:
     from ..app import App

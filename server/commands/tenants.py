@@ -13,9 +13,9 @@ from ..access.names import tenant_name
 from ..errors import UsageError
 from ..home import Home
 from ..identity import DEFAULT_TENANT
-from .command import Audited, Group, Here
+from .command import Audited, Group
 from .opened import trail_beside
-from .terminal import Output, moment
+from .terminal import Here, Output, moment
 
 if TYPE_CHECKING:
     from ...skills_db.audit.chain import Detail

@@ -1,13 +1,16 @@
-"""What commands print on a terminal, and read for it."""
+"""What commands are given, print on a terminal, and read for it."""
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +18,10 @@ from ...sandbox.job import Status
 from ..errors import EXIT_OF_STATUS, Exit, UsageError
 
 if TYPE_CHECKING:
+    from ...skills_db.audit.chain import Detail
+    from ..home import Home
     from ..runs.report import Report
+    from ..settings import Settings
 
 _SPAN = re.compile(r"(\d{1,6})([mhdw])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -32,6 +38,48 @@ _TERMINAL_WORDS = {
         'To allow it without a yes, name the tool in "reads" of its server in mcp.json, or set "approve" there.'
     ),
 }
+
+
+class Here:
+    """What a command works with: the home and the settings that its command line names, and whether JSON is wanted."""
+
+    def __init__(self, chosen: argparse.Namespace) -> None:
+        self.chosen = chosen
+        self.json: bool = getattr(chosen, "json", False)
+        self.told: dict[str, Detail] = {}
+        """What the command's line in the audit log says besides: ids, counts and hashes, no secret and no file."""
+
+    @property
+    def home(self) -> Home:
+        """The home, or that of the tenant that is named."""
+        return self._read[0]
+
+    @property
+    def settings(self) -> Settings:
+        """The settings."""
+        return self._read[1]
+
+    @cached_property
+    def _read(self) -> tuple[Home, Settings]:
+        from ..home import find_home
+        from ..privacy.gates.log_gate import WithoutInputs
+        from ..settings import read_settings
+        from ..startup.process_setup import set_up_log
+
+        chosen = self.chosen
+        home = find_home(chosen.home, os.environ)
+        settings = read_settings(
+            file=home.settings_file if chosen.config is None else Path(chosen.config),
+            file_required=chosen.config is not None,
+            environment=os.environ,
+            command_line={"surface": getattr(chosen, "surface", None), "log_level": chosen.log_level},
+        )
+        set_up_log(settings.log_level.value, WithoutInputs())
+        if (tenant := getattr(chosen, "tenants_home", None)) is not None:
+            from ..tenants.commanding import home_of_tenant
+
+            home = home_of_tenant(settings, home, tenant)
+        return home, settings
 
 
 @dataclass(frozen=True, slots=True)

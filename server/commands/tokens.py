@@ -12,9 +12,9 @@ from ..access.names import DEFAULT_SCOPE, principal_name, rights_of, tenant_name
 from ..access.token_text import digest_of, new_token
 from ..errors import UsageError
 from ..identity import DEFAULT_TENANT, Right
-from .command import Audited, Group, Here
+from .command import Audited, Group
 from .opened import trail_beside
-from .terminal import Output, moment, print_error, span_of
+from .terminal import Here, Output, moment, print_error, span_of
 
 if TYPE_CHECKING:
     from ...skills_db.engine import Database

@@ -26,8 +26,8 @@ from ..upstream_tools.registry import Registry
 from ..upstream_tools.registry_state import opened_state
 from ..upstream_tools.tool_arguments import checked
 from ..upstream_tools.wiring import config_of
-from .command import Group, Here
-from .terminal import Output, counted, print_error
+from .command import Group
+from .terminal import Here, Output, counted, print_error
 
 if TYPE_CHECKING:
     from ...tools_registry.models import Tool

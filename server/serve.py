@@ -8,17 +8,17 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..errors import Exit, UsageError
-from ..home import Home
-from ..protocol.address import Address, Exposure
-from ..settings import Auth, Settings, Surface
-from ..startup.process_setup import raise_descriptor_limit
-from ..stats.watchdog import WatchedLoop, watching
-from .command import Command, Here
-from .terminal import print_error
+from .commands.command import Command
+from .commands.terminal import Here, print_error
+from .errors import Exit, UsageError
+from .home import Home
+from .protocol.address import Address, Exposure
+from .settings import Auth, Settings, Surface
+from .startup.process_setup import raise_descriptor_limit
+from .stats.watchdog import WatchedLoop, watching
 
 if TYPE_CHECKING:
-    from ..app import App
+    from .app import App
 
 _WARM_AFTER_SECONDS = 0.5
 """What loads for seconds begins when a client has had its list of tools."""
@@ -67,14 +67,14 @@ serve = Command(_serve, has_json=False)
 
 async def serving(settings: Settings, home: Home, address: Address | None, exposure: Exposure) -> None:
     """Serve until the client ends, or over HTTP until a signal comes."""
-    from ..app import running
+    from .app import running
 
     async with running(settings, home, serves=True, listens=address is not None) as app:
         # The zygote starts while this process imports the SDK, which takes most of the start.
         await asyncio.sleep(0)
         starting = asyncio.create_task(app.pools.ready())
         await asyncio.sleep(0)
-        from ..startup.light_import import imported
+        from .startup.light_import import imported
 
         serves = imported(
             _import_stdio if address is None else partial(_import_http, address, exposure), http=address is not None
@@ -95,19 +95,19 @@ async def serving(settings: Settings, home: Home, address: Address | None, expos
 async def _warm_full_python(app: App) -> None:
     """Have workers of full Python ready before code comes, where it comes without being asked for."""
     if app.executor.offer.full_python.is_default:
-        from ..runs.placement.routing import can_start
+        from .runs.placement.routing import can_start
 
         await asyncio.sleep(_WARM_AFTER_SECONDS)
         await can_start(app.executor)
 
 
 def _import_stdio() -> Callable[[App], Awaitable[None]]:
-    from ..protocol.serving import serve_stdio
+    from .protocol.serving import serve_stdio
 
     return serve_stdio
 
 
 def _import_http(address: Address, exposure: Exposure) -> Callable[[App], Awaitable[None]]:
-    from ..protocol.web.http_serving import serve_http
+    from .protocol.web.http_serving import serve_http
 
     return partial(serve_http, address=address, exposure=exposure)
