@@ -193,7 +193,7 @@ _COMMANDS: Mapping[str, str] = {
     "completion": "print the completion script of a shell",
 }
 """The commands and what each does, in the order of the help."""
-_MODULES = {"serve": ".serve", "run": ".commands.runs"}
+_MODULES = {"serve": ".serve", "run": ".serve"}
 _ALONE = frozenset({"serve", "run", "init", "demo", "doctor", "guard", "audit", "completion"})
 """Those that have no commands of their own."""
 

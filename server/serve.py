@@ -1,15 +1,18 @@
-"""`sealab serve`: serves MCP on standard input and output, or over HTTP."""
+"""`sealab serve` and `sealab run`: run code for MCP clients, on the standard streams or over HTTP, or from a file."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .commands.command import Command
-from .commands.terminal import Here, print_error
+from .commands.opened import running_with
+from .commands.terminal import Here, IsolationChoice, Output, print_error, read_source, report_output
 from .errors import Exit, UsageError
 from .home import Home
 from .protocol.address import Address, Exposure
@@ -20,6 +23,8 @@ from .stats.watchdog import WatchedLoop, watching
 if TYPE_CHECKING:
     from .app import App
 
+_PIPE_CHARS_MAX = 1 << 40
+"""Characters of a run's output for another program: more than a run can give, so that nothing is cut."""
 _WARM_AFTER_SECONDS = 0.5
 """What loads for seconds begins when a client has had its list of tools."""
 
@@ -63,6 +68,39 @@ def _serve(
 
 
 serve = Command(_serve, has_json=False)
+
+
+async def _run(
+    here: Here,
+    file: str,
+    *words: str,
+    timeout: float | None = None,
+    memory: int | None = None,
+    isolation: IsolationChoice = "auto",
+) -> Output:
+    """Run one file as execute_code would.
+
+    file: the Python file to run, or - for stdin
+    timeout S: seconds the run may take
+    memory MB: megabytes the run may use
+    isolation: the isolation of the code, one of those that the operator allows
+    """
+    from .runs.execute import execute
+    from .runs.request import CodeRequest
+
+    request = CodeRequest(
+        code=read_source(file),
+        timeout_seconds=timeout,
+        memory_mb=memory,
+        isolation=isolation,
+        arguments=(Path(file).name, *words) if words else (),
+    )
+    settings = here.settings if sys.stdout.isatty() else replace(here.settings, output_max_chars=_PIPE_CHARS_MAX)
+    async with running_with(settings, here.home) as app:
+        return report_output((await execute(app.executor, request)).report)
+
+
+run = Command(_run, usage="sealab run [options] FILE [-- ARGUMENT ...]")
 
 
 async def serving(settings: Settings, home: Home, address: Address | None, exposure: Exposure) -> None:

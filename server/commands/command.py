@@ -15,11 +15,10 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeVar, Union, get_args, get_origin
 
 from ..errors import KNOWN_ERRORS, Exit, RequestRefused, exit_of
 from .terminal import Here, Output, nearest, print_error
@@ -91,8 +90,7 @@ class Parser(argparse.ArgumentParser):
         return chosen, unknown
 
 
-@dataclass(frozen=True, slots=True)
-class Audited:
+class Audited(NamedTuple):
     """Says that a command leaves a line in the audit log, of which kind, and which parameters name its subject.
 
     A line has the command, the name or id it was about, and how it ended; never a file's name nor a value. None is left
@@ -110,8 +108,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 """A command's function gives an `Output` or an exit code, or is a coroutine function that does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """A function as a command. Its first parameter is `Here`; the second, with `opens`, what that opens meanwhile."""
 
     function: Callable[..., Any]
@@ -255,21 +252,22 @@ class Command:
         return " ".join(about.split()), {each["name"]: (each["metavar"], each["help"]) for each in found if each}
 
 
-@dataclass(slots=True)
 class Group:
-    """A command that has commands of its own, such as `sealab servers add`, by their names."""
+    """A command that has commands of its own, such as `sealab servers add`.
 
-    of_tenant: bool = False
-    """Whether its commands work on what one tenant has."""
-    opens: Opens | None = None
-    commands: dict[str, Command] = field(default_factory=dict)
+    With `of_tenant` they work on what one tenant has; `opens` is what a `Command` says of it.
+    """
+
+    def __init__(self, *, of_tenant: bool = False, opens: Opens | None = None) -> None:
+        self._shared: dict[str, Any] = {"of_tenant": of_tenant, "opens": opens}
+        self.commands: dict[str, Command] = {}
 
     def command(self, **how: Any) -> Callable[[_Function], _Function]:
         """Make a function a command of this group; see the fields of `Command`."""
 
         def make(function: _Function) -> _Function:
             name = function.__name__.strip("_").replace("_", "-")
-            self.commands[name] = Command(function, **{"opens": self.opens, "of_tenant": self.of_tenant} | how)
+            self.commands[name] = Command(function, **self._shared | how)
             return function
 
         return make

@@ -7,13 +7,8 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..audit.audit_log import AuditLog, audit_store
-from ..audit.trail import UNAUDITED, AuditTrail
-from ..database import HomeDatabase, database_of
 from ..errors import AuditUnwritten, SettingsError
 from ..home import Home
-from ..journal.journal import Journal
-from ..privacy.of_home import operators_key, privacy_of
 from ..settings import AuditMode, Settings
 from .terminal import Here, print_error
 
@@ -21,7 +16,9 @@ if TYPE_CHECKING:
     from ...skills_db.audit.audit_store import AuditStore
     from ...skills_db.engine import Database
     from ..app import App
-    from ..database import Opening
+    from ..audit.trail import AuditTrail
+    from ..database import HomeDatabase, Opening
+    from ..journal.journal import Journal
     from ..privacy.privacy import Privacy
 
 
@@ -52,6 +49,10 @@ def opened_vault(home: Home, settings: Settings) -> Iterator[OpenedHome]:
 
 @contextmanager
 def _opened(home: Home, settings: Settings, *, durable: bool) -> Iterator[OpenedHome]:
+    from ..database import database_of
+    from ..journal.journal import Journal
+    from ..privacy.of_home import privacy_of
+
     home.prepare()
     database = database_of(settings.database_url, home)
     try:
@@ -83,6 +84,10 @@ async def running_with(settings: Settings, home: Home) -> AsyncIterator[App]:
 @contextmanager
 def opened_log(home: Home, settings: Settings) -> Iterator[Opening[AuditStore]]:
     """Give what opens the audit log, which is closed at the end; that of a tenant's home is the operator's."""
+    from ..audit.audit_log import audit_store
+    from ..database import HomeDatabase
+    from ..privacy.of_home import operators_key
+
     root = home.operators or home.root
     Home(root).prepare()
     database = HomeDatabase(settings.database_url, root)
@@ -98,6 +103,10 @@ def trail_beside(home: Home, settings: Settings, database: Callable[[], Database
 
     They are written at the end. Raises `AuditUnwritten` where that fails and lines are required, else it is said.
     """
+    from ..audit.audit_log import AuditLog, audit_store
+    from ..audit.trail import UNAUDITED, AuditTrail
+    from ..privacy.of_home import operators_key
+
     if settings.audit is AuditMode.OFF:
         yield UNAUDITED
         return

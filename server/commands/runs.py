@@ -1,4 +1,4 @@
-"""`sealab run` and `sealab runs`: runs code, and says what runs did and whether they do the same again."""
+"""`sealab runs`: which runs were journaled, what each did, and whether it does the same again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, cast
 
 from ...sandbox.job import Json
 from ..caller import Caller
@@ -23,7 +23,7 @@ from ..runs.background.background_listing import (
 )
 from ..runs.hidden_transcripts import hidden_transcript
 from ..settings import Settings
-from .command import Audited, Command, Group
+from .command import Audited, Group
 from .opened import OpenedHome, opened_home, running_with
 from .terminal import Here, Output, moment_of, print_error, read_source, report_output
 
@@ -31,45 +31,10 @@ if TYPE_CHECKING:
     from ...skills_db.journal.records import Journal as RunRecord
     from ..journal.transcript import Transcript
 
-IsolationChoice = Literal["auto", "restricted", "process", "container"]
-"""What a request may ask for."""
-_PIPE_CHARS_MAX = 1 << 40
-"""Characters of a run's output for another program: more than a run can give, so that nothing is cut."""
 _SHOWN_CHARS = 500
 """Characters of an argument, an answer, a result or an output that are shown; `--json` has them whole."""
 
 
-async def _run(
-    here: Here,
-    file: str,
-    *words: str,
-    timeout: float | None = None,
-    memory: int | None = None,
-    isolation: IsolationChoice = "auto",
-) -> Output:
-    """Run one file as execute_code would.
-
-    file: the Python file to run, or - for stdin
-    timeout S: seconds the run may take
-    memory MB: megabytes the run may use
-    isolation: the isolation of the code, one of those that the operator allows
-    """
-    from ..runs.execute import execute
-    from ..runs.request import CodeRequest
-
-    request = CodeRequest(
-        code=read_source(file),
-        timeout_seconds=timeout,
-        memory_mb=memory,
-        isolation=isolation,
-        arguments=(Path(file).name, *words) if words else (),
-    )
-    settings = here.settings if sys.stdout.isatty() else replace(here.settings, output_max_chars=_PIPE_CHARS_MAX)
-    async with running_with(settings, here.home) as app:
-        return report_output((await execute(app.executor, request)).report)
-
-
-run = Command(_run, usage="sealab run [options] FILE [-- ARGUMENT ...]")
 runs = Group(of_tenant=True, opens=opened_home)
 
 

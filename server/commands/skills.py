@@ -13,9 +13,8 @@ from ..caller import LOCAL
 from ..errors import Exit, RequestRefused, SkillUnfit, UsageError
 from .command import Audited, Group
 from .opened import opened_app
-from .runs import IsolationChoice
 from .skill_options import arguments_of
-from .terminal import Here, Output, print_error, read_source, report_output
+from .terminal import Here, IsolationChoice, Output, print_error, read_source, report_output
 
 if TYPE_CHECKING:
     from ..app import App

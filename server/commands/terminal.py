@@ -8,11 +8,10 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ...sandbox.job import Status
 from ..errors import EXIT_OF_STATUS, Exit, UsageError
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from ..runs.report import Report
     from ..settings import Settings
 
+IsolationChoice = Literal["auto", "restricted", "process", "container"]
+"""What a request may ask for."""
 _SPAN = re.compile(r"(\d{1,6})([mhdw])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _COMMAND_OF = {"list_skills": "sealab skills list", "search_tools": "sealab tools search WORDS"}
@@ -82,8 +83,7 @@ class Here:
         return home, settings
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(NamedTuple):
     """What a command prints: `data` with `--json`, else `lines`, or what `lines` prints itself; and its exit code."""
 
     data: object
