@@ -502,29 +502,26 @@ def read_settings(
 
 def _from_file(file: Path, *, required: bool) -> dict[str, tuple[str, object]]:
     try:
-        content = file.read_text(encoding="utf-8")
+        table = tomllib.loads(file.read_text(encoding="utf-8"))
+        return {_known(key, f"{key} in {file}"): (f"{key} in {file}", value) for key, value in table.items()}
     except (FileNotFoundError, NotADirectoryError):
-        if required:
-            raise SettingsError(f"There is no settings file {file}. Name an existing one with --config.") from None
-        return {}
+        if not required:
+            return {}
+        raise SettingsError(f"There is no settings file {file}. Name an existing one with --config.") from None
     except OSError as error:
-        raise SettingsError(
-            f"The settings file {file} cannot be read: {error.strerror}. Change the permissions of the file or its "
-            "folder, or name another home with --home."
-        ) from error
+        wrong = (
+            f"cannot be read: {error.strerror}. Change the permissions of the file or its folder, or name another home "
+            "with --home."
+        )
     except UnicodeDecodeError as error:
-        raise SettingsError(
-            f"The settings file {file} is not UTF-8 text (byte {error.start}). Save it as UTF-8."
-        ) from None
-    try:
-        table = tomllib.loads(content)
+        wrong = f"is not UTF-8 text (byte {error.start}). Save it as UTF-8."
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"The settings file {file} is not valid TOML: {error}. Correct that line.") from error
+        wrong = f"is not valid TOML: {error}. Correct that line."
     except ValueError:
-        raise SettingsError(f"The settings file {file} holds a number of too many digits. Shorten it.") from None
+        wrong = "holds a number of too many digits. Shorten it."
     except RecursionError:
-        raise SettingsError(f"The settings file {file} is nested too deeply. Make it flatter.") from None
-    return {_known(key, f"{key} in {file}"): (f"{key} in {file}", value) for key, value in table.items()}
+        wrong = "is nested too deeply. Make it flatter."
+    raise SettingsError(f"The settings file {file} {wrong}")
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, tuple[str, object]]:
@@ -578,12 +575,13 @@ def _check(settings: Settings) -> None:
                 f"{usual.upper()} is {getattr(settings, usual):g}, which is above {most.upper()}, "
                 f"{getattr(settings, most):g}. Lower the one or raise the other."
             )
-    _check_oauth(settings)
-    if settings.replica_address is not None:
-        _check_replica(settings)
-
-
-def _check_replica(settings: Settings) -> None:
+    for name, needed in _NEEDED_WITH:
+        if getattr(settings, name) is not None and getattr(settings, needed) is None:
+            raise SettingsError(f"{name.upper()} is set without {needed.upper()}. Set that too, or neither.")
+    if settings.auth is Auth.OAUTH and settings.oauth_issuer is None:
+        raise SettingsError("AUTH is oauth without an issuer. Set OAUTH_ISSUER and OAUTH_AUDIENCE.")
+    if settings.replica_address is None:
+        return
     if not (settings.database_url or "").startswith(("postgresql:", "postgresql+", "postgres:")):
         raise SettingsError(
             "REPLICA_ADDRESS is set, but DATABASE_URL names no PostgreSQL server, which servers of one sealab share. "
@@ -594,14 +592,6 @@ def _check_replica(settings: Settings) -> None:
             "REPLICA_ADDRESS is set without VAULT_KEY, by which servers of one sealab know each other. Set the same "
             "VAULT_KEY on all of them, or leave REPLICA_ADDRESS out."
         )
-
-
-def _check_oauth(settings: Settings) -> None:
-    if settings.auth is Auth.OAUTH and settings.oauth_issuer is None:
-        raise SettingsError("AUTH is oauth without an issuer. Set OAUTH_ISSUER and OAUTH_AUDIENCE.")
-    for name, needed in _NEEDED_WITH:
-        if getattr(settings, name) is not None and getattr(settings, needed) is None:
-            raise SettingsError(f"{name.upper()} is set without {needed.upper()}. Set that too, or neither.")
 
 
 _NEEDED_WITH = (
