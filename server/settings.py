@@ -13,11 +13,12 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ..sandbox.confine.levels import Level, default_level
 from ..sandbox.job import Isolation
@@ -102,137 +103,124 @@ class PrivacyMode(StrEnum):
 
 _Value = TypeVar("_Value", bound=StrEnum)
 _Kept = TypeVar("_Kept")
+_Parser = Callable[[object], _Kept]
+_UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, re.error)
 
 
-def _number(least: float) -> Callable[[object], float]:
-    def parse(value: object) -> float:
+def _reading(wanted: str, read: _Parser[_Kept]) -> _Parser[_Kept]:
+    """Return what reads a value by `read`, or raises `ValueError` with what to give instead."""
+
+    def parse(value: object) -> _Kept:
         try:
-            number = float(value) if isinstance(value, str | int | float) else float("nan")
-        except (ValueError, OverflowError):
-            number = float("nan")
-        if isinstance(value, bool) or not least <= number < float("inf"):
-            raise ValueError(f"a number from {least:g} up")
-        return number
+            return read(value)
+        except _UNREADABLE:
+            raise ValueError(wanted) from None
 
     return parse
 
 
-def _whole(least: int) -> Callable[[object], int]:
-    def parse(value: object) -> int:
-        if isinstance(value, str) and value.strip().isdecimal() and len(value) <= _DIGITS_MAX:
-            value = int(value)
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ValueError(f"a whole number from {least} up")
-        return value
-
-    return parse
+def _if(fits: object, value: _Kept) -> _Kept:
+    """Return a value that fits. Raises `ValueError` for others."""
+    if not fits:
+        raise ValueError
+    return value
 
 
-def _one_of(kind: type[_Value], *, fold: Callable[[str], str] = str.lower) -> Callable[[object], _Value]:
-    def parse(value: object) -> _Value:
-        try:
-            return kind(fold(str(value).strip()))
-        except ValueError:
-            raise ValueError(f"one of {', '.join(kind)}") from None
+def _number(least: float, most: float = float("inf"), wanted: str = "") -> _Parser[float]:
+    def read(value: object) -> float:
+        number = float(_if(isinstance(value, str | int | float) and not isinstance(value, bool), value))  # type: ignore[arg-type]
+        return _if(least <= number <= most and number != float("inf"), number)
 
-    return parse
+    return _reading(wanted or f"a number from {least:g} up", read)
 
 
-def _some_of(kind: type[_Value]) -> Callable[[object], tuple[_Value, ...]]:
-    parse_one = _one_of(kind)
+def _whole(least: int) -> _Parser[int]:
+    def read(value: object) -> int:
+        if isinstance(value, str):
+            value = int(_if(value.strip().isdecimal() and len(value) <= _DIGITS_MAX, value))
+        return _if(type(value) is int and value >= least, cast("int", value))
 
-    def parse(value: object) -> tuple[_Value, ...]:
+    return _reading(f"a whole number from {least} up", read)
+
+
+def _one_of(kind: type[_Value], *, fold: Callable[[str], str] = str.lower) -> _Parser[_Value]:
+    return _reading(f"one of {', '.join(kind)}", lambda value: kind(fold(str(value).strip())))
+
+
+def _some_of(kind: type[_Value]) -> _Parser[tuple[_Value, ...]]:
+    one = _one_of(kind)
+
+    def read(value: object) -> tuple[_Value, ...]:
         parts = value if isinstance(value, list) else str(value).split(",")
-        chosen = tuple(dict.fromkeys(parse_one(part) for part in parts))
-        if not chosen:
-            raise ValueError(f"at least one of {', '.join(kind)}")
-        return chosen
+        return _if(parts, tuple(dict.fromkeys(map(one, parts))))
 
-    return parse
+    return _reading(f"at least one of {', '.join(kind)}", read)
 
 
-def _yes_or_no(value: object) -> bool:
-    answers = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-    try:
-        return answers[str(value).strip().lower()]
-    except KeyError:
-        raise ValueError("true or false") from None
-
-
-def _list(value: object) -> tuple[str, ...]:
+def _listed(value: object) -> tuple[str, ...]:
     """Read a list; in the environment a JSON list, or what commas part."""
     if isinstance(value, str):
         value = _json(value) if value.lstrip().startswith("[") else [part.strip() for part in value.split(",")]
-    if not isinstance(value, list) or not all(isinstance(part, str) and part for part in value):
-        raise ValueError("a list of texts that are not empty")
-    return tuple(value)
+    _if(isinstance(value, list) and all(isinstance(part, str) and part for part in value), value)
+    return tuple(cast("list[str]", value))
 
 
-def _types(value: object) -> tuple[str, ...]:
-    chosen = tuple(part.upper() for part in _list(value))
-    if not all(map(_TYPE.fullmatch, chosen)):
-        raise ValueError("types such as EMAIL,PERSON")
-    return chosen
+def _types_in(value: object) -> tuple[str, ...]:
+    chosen = tuple(part.upper() for part in _listed(value))
+    return _if(all(map(_TYPE.fullmatch, chosen)), chosen)
 
 
-def _patterns(value: object) -> dict[str, str]:
-    """Read own types: a table, in the environment a JSON object, of a type's name to a regular expression."""
-    table = _json(value) if isinstance(value, str) else value
-    if not isinstance(table, dict) or not all(
-        _TYPE.fullmatch(str(name)) and isinstance(pattern, str) and _compiles(pattern)
-        for name, pattern in table.items()
-    ):
-        raise ValueError("a table of types (capitals, digits, underscores) to regular expressions")
-    return table
+def _table(read: _Parser[_Kept], wanted: str) -> _Parser[dict[str, _Kept]]:
+    """Read a table of types of personal data; in the environment a JSON object."""
+
+    def table(value: object) -> dict[str, _Kept]:
+        found = cast("dict[object, object]", _json(value) if isinstance(value, str) else value)
+        return {str(_if(_TYPE.fullmatch(str(name)), name)): read(each) for name, each in found.items()}
+
+    return _reading(wanted, table)
 
 
-def _thresholds(value: object) -> dict[str, float]:
-    table = _json(value) if isinstance(value, str) else value
-    if not isinstance(table, dict) or not all(_TYPE.fullmatch(str(name)) for name in table):
-        raise ValueError("a table of types to numbers from 0 to 1")
-    return {name: _share(share) for name, share in table.items()}
-
-
-def _share(value: object) -> float:
-    share = _number(0)(value)
-    if share > 1:
-        raise ValueError("a number from 0 to 1")
-    return share
+def _pattern(value: object) -> str:
+    return re.compile(_if(isinstance(value, str), cast("str", value))).pattern
 
 
 def _json(text: str) -> object:
     import json
 
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    return json.loads(text)
 
 
-def _compiles(pattern: str) -> bool:
-    try:
-        re.compile(pattern)
-    except (re.error, OverflowError, RecursionError):
-        return False
-    return True
+def _plain(value: object) -> str:
+    return _if(isinstance(value, str) and value.strip() and "\0" not in value, cast("str", value)).strip()
+
+
+_YES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_text = _reading("a text that is not empty", _plain)
+_yes_or_no = _reading("true or false", lambda value: _YES[str(value).strip().lower()])
+_list = _reading("a list of texts that are not empty", _listed)
+_types = _reading("types such as EMAIL,PERSON", _types_in)
+_share = _number(0, 1, "a number from 0 to 1")
+_thresholds = _table(_share, "a table of types to numbers from 0 to 1")
+_patterns = _table(_pattern, "a table of types (capitals, digits, underscores) to regular expressions")
 
 
 def _days(value: object) -> float | None:
     """Read days; 0 means without end."""
-    days = _number(0)(value)
-    return days or None
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str) or not value.strip() or "\0" in value:
-        raise ValueError("a text that is not empty")
-    return value.strip()
+    return _number(0)(value) or None
 
 
 def _issuer(value: object) -> str:
     """Read the identifier of an issuer, which is a URL (RFC 8414, 2)."""
+    return _url(value, query=False)
+
+
+def _endpoint(value: object) -> str:
+    return _url(value, query=True)
+
+
+def _url(value: object, *, query: bool) -> str:
     text = _text(value)
-    if (fault := fault_of_url(text)) is not None:
+    if (fault := fault_of_url(text, query=query)) is not None:
         raise ValueError(fault)
     return text
 
@@ -245,38 +233,24 @@ def _store_address(value: object) -> str:
     return text
 
 
-def _endpoint(value: object) -> str:
-    text = _text(value)
-    if (fault := fault_of_url(text, query=True)) is not None:
-        raise ValueError(fault)
-    return text
-
-
-def _public_url(value: object) -> str:
+def _address(value: object) -> str:
     """Read the address that clients use: a scheme and a host, perhaps with a port; in lower case, without a slash."""
     from urllib.parse import urlsplit
 
-    try:
-        parts = urlsplit(str(value).strip().lower())
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host, port = None, None
-    if not host or parts.scheme not in {"http", "https"} or parts.path not in {"", "/"} or not parts.netloc.isascii():
-        host = None
-    if host is None or parts.query or parts.fragment or "@" in parts.netloc or not _HOST.fullmatch(host):
-        raise ValueError("a URL without a path, such as https://sealab.example")
+    parts = urlsplit(str(value).strip().lower())
+    host, port = parts.hostname or "", parts.port
+    _if(parts.scheme in {"http", "https"} and parts.path in {"", "/"} and parts.netloc.isascii(), parts)
+    _if(not (parts.query or parts.fragment or "@" in parts.netloc) and _HOST.fullmatch(host), host)
     in_url = f"[{host}]" if ":" in host else host
     return f"{parts.scheme}://{in_url}" + ("" if port is None else f":{port}")
 
 
-def _setting(parser: Callable[[object], _Kept], default: _Kept, *, secret: bool = False) -> _Kept:
+_public_url = _reading("a URL without a path, such as https://sealab.example", _address)
+
+
+def _setting(parser: _Parser[_Kept], default: _Kept, *, secret: bool = False) -> _Kept:
     """Declare a setting: what reads its value, and its default; a secret is never shown."""
-    return field(default=default, repr=not secret, metadata={"parser": parser, "secret": secret})
-
-
-def _setting_from(parser: Callable[[object], _Kept], factory: Callable[[], _Kept]) -> _Kept:
-    """Declare a setting whose default has to be made."""
-    return field(default_factory=factory, metadata={"parser": parser, "secret": False})
+    return field(default_factory=lambda: copy(default), repr=not secret, metadata={"parser": parser, "secret": secret})
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +273,7 @@ class Settings:
     """What a caller may ask for. By default `restricted,container`, and `process` too once `sealab data setup` was run,
     where the level is `kernel`. Name `process` to allow it elsewhere, or leave it out to forbid it.
     """
-    required_level: Level = _setting_from(_one_of(Level), default_level)
+    required_level: Level = _setting(_one_of(Level), default_level())
     """The protection below which the server refuses to serve. `limits` has it run on macOS itself instead of in a
     container.
     """
@@ -400,11 +374,11 @@ class Settings:
     """Look for these types only, such as `EMAIL,PERSON,CARD`. By default all."""
     privacy_threshold: float = _setting(_share, 0.4)
     """Findings scored lower are dropped."""
-    privacy_thresholds: Mapping[str, float] = _setting_from(_thresholds, dict)
+    privacy_thresholds: Mapping[str, float] = _setting(_thresholds, {})
     """The same by type, such as `{"PERSON": 0.7}`."""
     privacy_allow: tuple[str, ...] = _setting(_list, ())
     """Values that are never personal, such as `support@corp.example,/build-[0-9]+/`."""
-    privacy_patterns: Mapping[str, str] = _setting_from(_patterns, dict)
+    privacy_patterns: Mapping[str, str] = _setting(_patterns, {})
     """Types of your own, such as `{"STAFF_ID": "E-[0-9]{6}"}`."""
     privacy_recognizers: str | None = _setting(_text, None)
     """A file of recognizers in the format of Presidio's registry, absolute or within the home. See
@@ -528,29 +502,26 @@ def read_settings(
 
 def _from_file(file: Path, *, required: bool) -> dict[str, tuple[str, object]]:
     try:
-        content = file.read_text(encoding="utf-8")
+        table = tomllib.loads(file.read_text(encoding="utf-8"))
+        return {_known(key, f"{key} in {file}"): (f"{key} in {file}", value) for key, value in table.items()}
     except (FileNotFoundError, NotADirectoryError):
-        if required:
-            raise SettingsError(f"There is no settings file {file}. Name an existing one with --config.") from None
-        return {}
+        if not required:
+            return {}
+        raise SettingsError(f"There is no settings file {file}. Name an existing one with --config.") from None
     except OSError as error:
-        raise SettingsError(
-            f"The settings file {file} cannot be read: {error.strerror}. Change the permissions of the file or its "
-            "folder, or name another home with --home."
-        ) from error
+        wrong = (
+            f"cannot be read: {error.strerror}. Change the permissions of the file or its folder, or name another home "
+            "with --home."
+        )
     except UnicodeDecodeError as error:
-        raise SettingsError(
-            f"The settings file {file} is not UTF-8 text (byte {error.start}). Save it as UTF-8."
-        ) from None
-    try:
-        table = tomllib.loads(content)
+        wrong = f"is not UTF-8 text (byte {error.start}). Save it as UTF-8."
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"The settings file {file} is not valid TOML: {error}. Correct that line.") from error
+        wrong = f"is not valid TOML: {error}. Correct that line."
     except ValueError:
-        raise SettingsError(f"The settings file {file} holds a number of too many digits. Shorten it.") from None
+        wrong = "holds a number of too many digits. Shorten it."
     except RecursionError:
-        raise SettingsError(f"The settings file {file} is nested too deeply. Make it flatter.") from None
-    return {_known(key, f"{key} in {file}"): (f"{key} in {file}", value) for key, value in table.items()}
+        wrong = "is nested too deeply. Make it flatter."
+    raise SettingsError(f"The settings file {file} {wrong}")
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, tuple[str, object]]:
@@ -604,12 +575,13 @@ def _check(settings: Settings) -> None:
                 f"{usual.upper()} is {getattr(settings, usual):g}, which is above {most.upper()}, "
                 f"{getattr(settings, most):g}. Lower the one or raise the other."
             )
-    _check_oauth(settings)
-    if settings.replica_address is not None:
-        _check_replica(settings)
-
-
-def _check_replica(settings: Settings) -> None:
+    for name, needed in _NEEDED_WITH:
+        if getattr(settings, name) is not None and getattr(settings, needed) is None:
+            raise SettingsError(f"{name.upper()} is set without {needed.upper()}. Set that too, or neither.")
+    if settings.auth is Auth.OAUTH and settings.oauth_issuer is None:
+        raise SettingsError("AUTH is oauth without an issuer. Set OAUTH_ISSUER and OAUTH_AUDIENCE.")
+    if settings.replica_address is None:
+        return
     if not (settings.database_url or "").startswith(("postgresql:", "postgresql+", "postgres:")):
         raise SettingsError(
             "REPLICA_ADDRESS is set, but DATABASE_URL names no PostgreSQL server, which servers of one sealab share. "
@@ -620,14 +592,6 @@ def _check_replica(settings: Settings) -> None:
             "REPLICA_ADDRESS is set without VAULT_KEY, by which servers of one sealab know each other. Set the same "
             "VAULT_KEY on all of them, or leave REPLICA_ADDRESS out."
         )
-
-
-def _check_oauth(settings: Settings) -> None:
-    if settings.auth is Auth.OAUTH and settings.oauth_issuer is None:
-        raise SettingsError("AUTH is oauth without an issuer. Set OAUTH_ISSUER and OAUTH_AUDIENCE.")
-    for name, needed in _NEEDED_WITH:
-        if getattr(settings, name) is not None and getattr(settings, needed) is None:
-            raise SettingsError(f"{name.upper()} is set without {needed.upper()}. Set that too, or neither.")
 
 
 _NEEDED_WITH = (

@@ -1,12 +1,11 @@
-"""Says which isolation layers this machine offers, and which of them a real worker had switched on."""
+"""`sealab doctor`: says which isolation layers this machine offers, and which a real worker had switched on."""
 
 from __future__ import annotations
 
 import asyncio
 import platform
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import NotRequired
+from typing import TYPE_CHECKING, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -15,8 +14,8 @@ from ...sandbox.errors import LevelMissing, SandboxError
 from ...sandbox.job import Isolation, Job, Limits
 from ...sandbox.python_versions import require_walked
 from ...skills_db.errors import SkillsDbError
+from ...skills_db.file_check import damage_of, damaged
 from ...workspace.errors import WorkspaceError
-from ..app import App, running
 from ..database import HomeDatabase, database_of
 from ..errors import Exit, ServerError, SettingsError
 from ..home import Home
@@ -24,9 +23,15 @@ from ..managed_python.environment import current
 from ..managed_python.full_python import BELOW_KERNEL, READ_ONLY
 from ..notices.readiness import told_of_servers
 from ..policy.policy_file import PolicyFile, path_of
-from ..runs.placement.routing import writes_workspace
-from ..settings import PrivacyLevel, Settings
-from .data.environment_status import DataStatus, status_of
+from ..settings import Settings
+from ..storage.opening import bucket_of, shown_folder
+from .command import Command
+from .data import DataStatus, status_of
+from .opened import running_with
+from .terminal import Here, Output
+
+if TYPE_CHECKING:
+    from ..app import App
 
 _LANGUAGE = "language"
 _NO_FOLDERS = (
@@ -72,8 +77,8 @@ class PrivacyFinding(TypedDict):
     mode: str
 
 
-class DatabaseFinding(TypedDict):
-    """Where skills and the vault are kept, whether that can be used, and what was seen of it."""
+class PlaceFinding(TypedDict):
+    """Where skills and the vault are kept, or the files, whether that can be used, and what was seen of it."""
 
     place: str
     ok: bool
@@ -86,14 +91,6 @@ class PolicyFinding(TypedDict):
     policy: str | None
     rules: int
     problem: str | None
-
-
-class FilesFinding(TypedDict):
-    """Where the files of the workspace are, whether they can be had, and what was seen of the place."""
-
-    place: str
-    ok: bool
-    note: str
 
 
 class Findings(TypedDict):
@@ -111,11 +108,25 @@ class Findings(TypedDict):
     layers: list[LayerFinding]
     isolations: list[IsolationFinding]
     privacy: PrivacyFinding
-    database: DatabaseFinding
-    files: FilesFinding
+    database: PlaceFinding
+    files: PlaceFinding
     policy: PolicyFinding
     python: DataStatus
     problem: str | None
+
+
+def _doctor(here: Here) -> Output:
+    """Check which isolation layers work on this machine."""
+    findings = examined(here.settings, here.home)
+    code = Exit.FAILED if not findings["reached"] else Exit.OK if findings["ok"] else Exit.REFUSED
+    return Output(findings, as_lines(findings), code)
+
+
+doctor = Command(
+    _doctor,
+    epilog="Exit codes: 0 the required level is reached and all works, 1 it is not reached, 2 wrong usage, 3 it is "
+    "reached, but something else does not work.",
+)
 
 
 def examined(settings: Settings, home: Home) -> Findings:
@@ -187,33 +198,30 @@ def _policy(settings: Settings, home: Home) -> PolicyFinding:
     return PolicyFinding(policy=str(path), rules=0 if rulebook is None else len(rulebook.rules), problem=None)
 
 
-def _files(settings: Settings, home: Home) -> FilesFinding:
+def _files(settings: Settings, home: Home) -> PlaceFinding:
     """Ask the object store for a page; of a folder ask nothing."""
-    from ..storage.opening import bucket_of, shown_folder
-
     try:
         bucket = bucket_of(settings, home)
         if bucket is None:
-            return FilesFinding(place=str(shown_folder(settings, home)), ok=True, note="a folder")
+            return PlaceFinding(place=str(shown_folder(settings, home)), ok=True, note="a folder")
         bucket.top()
     except (SettingsError, WorkspaceError) as error:
-        return FilesFinding(place=settings.workspace_url or "", ok=False, note=str(error))
-    return FilesFinding(place=str(bucket.url), ok=True, note="it answers")
+        return PlaceFinding(place=settings.workspace_url or "", ok=False, note=str(error))
+    return PlaceFinding(place=str(bucket.url), ok=True, note="it answers")
 
 
-def _database(settings: Settings, home: Home) -> DatabaseFinding:
+def _database(settings: Settings, home: Home) -> PlaceFinding:
     """Look through the whole of a file, however long that takes, or ask the server."""
     from ...skills_db.engine import place_of
-    from ...skills_db.file_check import damage_of, damaged
 
     place = "The database"
     try:
         place, file = place_of(settings.database_url, home.root)
         if file is not None:
             if not file.exists():
-                return DatabaseFinding(place=place, ok=True, note="there is none yet; it is made when it is needed")
+                return PlaceFinding(place=place, ok=True, note="there is none yet; it is made when it is needed")
             if found := damage_of(file):
-                return DatabaseFinding(place=place, ok=False, note=str(damaged(place, found)))
+                return PlaceFinding(place=place, ok=False, note=str(damaged(place, found)))
         database = database_of(settings.database_url, home)
         note = "it is whole"
         try:
@@ -222,12 +230,12 @@ def _database(settings: Settings, home: Home) -> DatabaseFinding:
                 note = ". ".join(("it answers", *told_of_servers(database)))
                 if _has_another_key(settings, home, database):
                     problem = "Its servers have another VAULT_KEY than this program. Give all the same."
-                    return DatabaseFinding(place=place, ok=False, note=problem)
+                    return PlaceFinding(place=place, ok=False, note=problem)
         finally:
             database.close()
     except SkillsDbError as error:
-        return DatabaseFinding(place=place, ok=False, note=str(error))
-    return DatabaseFinding(place=place, ok=True, note=note)
+        return PlaceFinding(place=place, ok=False, note=str(error))
+    return PlaceFinding(place=place, ok=True, note=note)
 
 
 def _has_another_key(settings: Settings, home: Home, database: HomeDatabase) -> bool:
@@ -245,10 +253,12 @@ def _has_another_key(settings: Settings, home: Home, database: HomeDatabase) -> 
 
 async def _try_isolations(settings: Settings, home: Home, *, kernel: bool) -> tuple[list[IsolationFinding], str | None]:
     """Run one line of code at every isolation offered, the default first; say too what keeps code from running."""
+    from ..runs.placement.routing import writes_workspace
+
     found: list[IsolationFinding] = []
     failed: str | None = None
     try:
-        async with running(replace(settings, workers_spare=0), home) as app:
+        async with running_with(settings, home) as app:
             full_python = app.executor.offer.full_python
             if not kernel:
                 full_python.cannot(BELOW_KERNEL)
@@ -295,45 +305,41 @@ async def _no_calls(name: str, _arguments: object) -> None:
     raise SandboxError(f"{name} was called by code that calls nothing.")
 
 
-def exit_of(findings: Findings) -> Exit:
-    """Return the exit code: `FAILED` means the level alone, `REFUSED` that something else does not work."""
-    if not findings["reached"]:
-        return Exit.FAILED
-    return Exit.OK if findings["ok"] else Exit.REFUSED
-
-
 def as_lines(findings: Findings) -> Iterator[str]:
     """Say the findings for a terminal."""
+
+    def line(what: str, state: str, told: str = "") -> str:
+        return f"{what:<14}{state:<24}{told}" if told else f"{what:<14}{state}"
+
+    def remedy(told: str) -> str:
+        return f"{'':<14}to do: {told}"
+
     for layer in findings["layers"]:
-        state = "active" if layer["active"] else ("available, not active" if layer["available"] else "not available")
-        yield f"{layer['layer']:<14}{state:<24}{layer['why']}"
+        state = "active" if layer["active"] else "available, not active" if layer["available"] else "not available"
+        yield line(layer["layer"], state, layer["why"])
         if layer["do"] and not layer["active"]:
-            yield f"{'':<14}to do: {layer['do']}"
+            yield remedy(layer["do"])
     for isolation in findings["isolations"]:
         state = "offered" if isolation["offered"] else "not offered"
-        yield f"{isolation['isolation']:<14}{state:<24}{isolation['problem'] or ' '.join(isolation['layers'])}"
+        yield line(isolation["isolation"], state, isolation["problem"] or " ".join(isolation["layers"]))
         if "do" in isolation:
-            yield f"{'':<14}to do: {isolation['do']}"
+            yield remedy(isolation["do"])
     privacy = findings["privacy"]
-    state = "off" if privacy["privacy"] == PrivacyLevel.OFF else f"{privacy['privacy']}, {privacy['mode']}"
-    yield f"{'privacy':<14}{state}"
-    database = findings["database"]
-    files = findings["files"]
-    yield f"{'files':<14}{'usable' if files['ok'] else 'not usable':<24}{files['note']}"
-    yield f"{'database':<14}{'usable' if database['ok'] else 'not usable':<24}{database['note']}"
+    yield line("privacy", "off" if privacy["privacy"] == "off" else f"{privacy['privacy']}, {privacy['mode']}")
+    for what, place in (("files", findings["files"]), ("database", findings["database"])):
+        yield line(what, "usable" if place["ok"] else "not usable", place["note"])
     policy = findings["policy"]
     if policy["policy"] is not None:
-        state = "in force" if policy["problem"] is None else "not usable"
         rules = f"{policy['rules']} rules of {policy['policy']}"
-        yield f"{'policy':<14}{state:<24}{policy['problem'] or rules}"
+        yield line("policy", "in force" if policy["problem"] is None else "not usable", policy["problem"] or rules)
     python = findings["python"]
     if python["there"]:
         held = ", ".join(f"{name} {version}" for name, version in python["packages"].items())
         state = "offered" if python["offered"] else "not offered"
-        yield f"{'full python':<14}{state:<24}Python {python['python']}, {python['megabytes']} MB: {held}"
+        yield line("full python", state, f"Python {python['python']}, {python['megabytes']} MB: {held}")
         if python["outdated"] or not python["offered"] or python["problem"]:
-            yield f"{'':<14}to do: {python['note']}"
+            yield remedy(python["note"])
     elif python["problem"]:
-        yield f"{'full python':<14}{'not set up':<24}{python['problem']}"
+        yield line("full python", "not set up", python["problem"])
     yield f"level: {findings['level']} (required: {findings['required_level']})"
-    yield "ok" if findings["problem"] is None else findings["problem"]
+    yield findings["problem"] or "ok"

@@ -2,91 +2,77 @@
 
 from __future__ import annotations
 
-import argparse
-import asyncio
 import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ...tools_registry.configuration import ServerConfig, Transport, read_server
 from ..errors import UsageError
 from ..settings import PrivacyMode
-
-if TYPE_CHECKING:
-    from ..home import Home
-    from ..settings import Settings
-    from .group import Parser
-
-_HTTP_ONLY = "Headers are sent to a --url. Give --env NAME for a command."
+from .command import Command
+from .terminal import Here
 
 
-def add_options(parser: Parser) -> None:
-    """Add the command's own options."""
-    parser.takes_words = True
-    parser.usage = "sealab guard [options] (-- COMMAND [ARGUMENT ...] | --url URL)"
-    parser.add_argument("--url", metavar="URL", help="the address of the server, instead of a command")
-    parser.add_argument(
-        "--header",
-        metavar="NAME:VALUE",
-        action="append",
-        default=[],
-        help="a header for the URL; ${NAME} in it is a variable of the environment",
-    )
-    parser.add_argument(
-        "--env",
-        metavar="NAME[=VALUE]",
-        action="append",
-        default=[],
-        help="a variable for the command, as it is here or with this value; it gets few others, such as PATH",
-    )
-    parser.add_argument(
-        "--restore",
-        metavar="RULE",
-        help="which tokens become values for the server, as `restore` in mcp.json: JSON, or names of tools with commas",
-    )
-    parser.add_argument(
-        "--allow-tokens",
-        metavar="TOOLS",
-        default="",
-        help="names of tools, with commas, that are given tokens as they are; other calls with such are refused",
-    )
-    parser.add_argument("--mode", choices=[mode.value for mode in PrivacyMode], help="how much is spent on looking")
-    parser.add_argument(
-        "--allow", metavar="VALUE", action="append", default=[], help="a value, or /expression/, that is never personal"
-    )
-    parser.add_argument("--name", metavar="NAME", default="guarded", help="what the audit calls the server")
+async def _guard(
+    here: Here,
+    *words: str,
+    url: str | None = None,
+    header: Sequence[str] = (),
+    env: Sequence[str] = (),
+    restore: str | None = None,
+    allow_tokens: str = "",
+    mode: PrivacyMode | None = None,
+    allow: Sequence[str] = (),
+    name: str = "guarded",
+) -> int:
+    """Put the privacy filter before any MCP server.
+
+    url: the address of the server, instead of a command
+    header NAME:VALUE: a header for the URL; ${NAME} in it is a variable of the environment
+    env NAME[=VALUE]: a variable for the command, as it is here or with this value; it gets few others, such as PATH
+    restore RULE: which tokens become values for the server, as `restore` in mcp.json: JSON, or names of tools with
+        commas
+    allow_tokens TOOLS: names of tools, with commas, that are given tokens as they are; other calls with such are
+        refused
+    mode: how much is spent on looking
+    allow VALUE: a value, or /expression/, that is never personal
+    name: what the audit calls the server
+    """
+    from ..guard.guarding import guard as guarding
+
+    policy = {"restore": _rule(restore), "allow_tokens": _names(allow_tokens)}
+    config = _server(name, words, url, policy, header=header, env=env)
+    settings = here.settings
+    if mode is not None:
+        settings = replace(settings, privacy_mode=PrivacyMode(mode))
+    settings = replace(settings, privacy_allow=(*settings.privacy_allow, *allow))
+    return await guarding(config, here.home, settings)
 
 
-def run(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
-    """Guard the server until it or the client ends."""
-    config = _server(chosen)
-    if chosen.mode is not None:
-        settings = replace(settings, privacy_mode=PrivacyMode(chosen.mode))
-    if chosen.allow:
-        settings = replace(settings, privacy_allow=(*settings.privacy_allow, *chosen.allow))
-    from ..guard.guarding import guard
-
-    return asyncio.run(guard(config, home, settings))
+guard = Command(_guard, has_json=False, usage="sealab guard [options] (-- COMMAND [ARGUMENT ...] | --url URL)")
 
 
-def _server(chosen: argparse.Namespace) -> ServerConfig:
+def _server(
+    name: str,
+    words: Sequence[str],
+    url: str | None,
+    policy: Mapping[str, object],
+    *,
+    header: Sequence[str],
+    env: Sequence[str],
+) -> ServerConfig:
     """Return the server that is named. Raises `UsageError` and `ConfigurationRefused`."""
-    words: Sequence[str] = chosen.words
-    if (chosen.url is None) is (not words):
+    if (url is None) is (not words):
         raise UsageError("It is not clear which server to guard. Give either `-- COMMAND ARGUMENT ...` or --url URL.")
-    policy = {"restore": _rule(chosen.restore), "allow_tokens": _names(chosen.allow_tokens)}
-    if chosen.url is None:
-        if chosen.header:
-            raise UsageError(_HTTP_ONLY)
-        entry = {"command": words[0], **policy, "allow_self": True}
-        checked = read_server(chosen.name, entry, {})
-        return replace(checked, type=Transport.STDIO, command=words[0], args=(*words[1:],), env=_variables(chosen.env))
-    if chosen.env:
+    if url is None:
+        if header:
+            raise UsageError("Headers are sent to a --url. Give --env NAME for a command.")
+        checked = read_server(name, {"command": words[0], **policy, "allow_self": True}, {})
+        return replace(checked, type=Transport.STDIO, command=words[0], args=(*words[1:],), env=_variables(env))
+    if env:
         raise UsageError("Variables are given to a command. Give --header NAME:VALUE for a --url.")
-    entry = {"url": chosen.url, "headers": _headers(chosen.header), **policy}
-    return read_server(chosen.name, entry, os.environ)
+    return read_server(name, {"url": url, "headers": _headers(header), **policy}, os.environ)
 
 
 def _rule(given: str | None) -> object:

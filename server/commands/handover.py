@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import EXIT_OF_CODE, AddressRefused, Exit
-from .seccomp_profile import write_profile
+from .container import write_profile
 
 ENGINES = ("docker", "podman")
 RUNS_CODE = frozenset({"serve", "run", "demo", "doctor", "skills", "packages", "data", "container"})
@@ -80,7 +80,7 @@ def hand_over(given: Sequence[str], machine: Machine) -> int | None:
 
 
 def _refused(why: str, ended: Exit) -> Exit:
-    print(f"sealab: {why}", file=sys.stderr)  # noqa: T201 - it is the command line's answer
+    print(f"sealab: {why}", file=sys.stderr)
     return ended
 
 
@@ -170,7 +170,7 @@ def _image(program: str) -> str | None:
         return name
     if any(words in found.stderr for words in _STOPPED):
         return None
-    print(f"sealab: building {name} once, which takes a minute or two …", file=sys.stderr)  # noqa: T201
+    print(f"sealab: building {name} once, which takes a minute or two …", file=sys.stderr)
     checkout = Path(__file__).resolve().parents[2]
     if (checkout / "Dockerfile").is_file():
         built = subprocess.run([program, "build", "--tag", name, str(checkout)], stdout=sys.stderr, check=False)

@@ -3,13 +3,10 @@
 It finds the MCP clients of this machine, imports their servers, proposes which of their tools only read, gives the
 clients an entry that starts sealab, tries the isolation layers and runs one program.
 """
-# ruff: noqa: T201 - printing is what a command line does
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import difflib
 import json
 import os
 import shlex
@@ -20,16 +17,22 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TypedDict, cast
+from urllib.parse import unquote, urlsplit
 
+from ...tools_registry.clients.importing import ImportPlan, plan
+from ...tools_registry.clients.own_entry import ClientFile, client_files, plan_entry, write
+from ...tools_registry.configuration import read, read_document, servers_of
+from ...tools_registry.errors import ConfigurationRefused
 from ..errors import Exit, UsageError
 from ..home import Home
 from ..terminal_escaping import one_line
-
-if TYPE_CHECKING:
-    from ...tools_registry.clients.importing import ImportPlan
-    from ...tools_registry.clients.own_entry import ClientFile
+from .command import Audited, Command
+from .servers import imported, reached
+from .servers_test import classify, examined_servers, proposed_effects
+from .terminal import Here, Output, counted, nearest
 
 PROGRAM = """\
 import statistics
@@ -86,37 +89,26 @@ class _Answers:
             print("Say y or n.")
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Give the parser of `sealab init` its options."""
-    parser.add_argument(
-        "--yes", action="store_true", help="ask no questions: use the defaults, and accept no proposals"
-    )
-    parser.add_argument("--dry-run", action="store_true", help="show what would be done, without doing it")
-    parser.add_argument(
-        "--client",
-        dest="clients",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="add sealab to this client alone; may be repeated (default: all that are found)",
-    )
-    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+def _init(here: Here, *, yes: bool = False, dry_run: bool = False, client: Sequence[str] = ()) -> Output:
+    """Set up sealab: find clients, import their servers, add sealab to them, test it.
 
-
-def run(chosen: argparse.Namespace, home: Home) -> int:
-    """Set sealab up. The exit code is `FAILED` where a client got no entry though it was to, or code cannot run."""
-    if not (chosen.yes or chosen.dry_run) and (chosen.json or not sys.stdin.isatty()):
+    yes: ask no questions: use the defaults, and accept no proposals
+    dry_run: show what would be done, without doing it
+    client NAME: add sealab to this client alone; may be repeated (default: all that are found)
+    """
+    if not (yes or dry_run) and (here.json or not sys.stdin.isatty()):
         raise UsageError("sealab init asks questions at a terminal. Give --yes to answer all, or --dry-run to look.")
-    answers = _Answers(chosen.yes, chosen.dry_run)
-    with redirect_stdout(sys.stderr if chosen.json else sys.stdout):
-        done = _set_up(chosen, home, answers)
-    if chosen.json:
-        print(json.dumps(done, ensure_ascii=False))
-    return Exit.OK if done["ok"] else Exit.FAILED
+    with redirect_stdout(sys.stderr if here.json else sys.stdout):
+        done = _set_up(here, client, _Answers(yes, dry_run))
+    return Output(done, code=Exit.OK if done["ok"] else Exit.FAILED)
 
 
-def _set_up(chosen: argparse.Namespace, home: Home, answers: _Answers) -> Done:
-    files = _found_clients(chosen.clients)
+init = Command(_init, audit=Audited())
+
+
+def _set_up(here: Here, only: Sequence[str], answers: _Answers) -> Done:
+    home = here.home
+    files = _found_clients(only)
     done = Done(
         ok=True,
         dry_run=answers.dry_run,
@@ -134,11 +126,11 @@ def _set_up(chosen: argparse.Namespace, home: Home, answers: _Answers) -> Done:
     if not files:
         print("  None was found. `sealab help` says how to start sealab by hand.")
     _heading("2. Their servers")
-    done["imported"] = _import(home, answers, done["problems"])
+    done["imported"] = _imported(home, answers, done["problems"])
     _heading("3. What their tools do")
-    done["proposed"] = _propose(home, done["imported"], answers)
+    done["proposed"] = _propose(here, done["imported"], answers)
     _heading("4. sealab in the clients")
-    command = own_command(chosen.home, chosen.config)
+    command = own_command(here.chosen.home, here.chosen.config)
     done["clients"] = [_give_entry(file, command, home, answers) for file in files]
     _heading("5. What keeps code apart here, and one program")
     if answers.dry_run:
@@ -166,77 +158,62 @@ def _conclusion(done: Done) -> str:
 
 
 def _found_clients(only: Sequence[str]) -> list[ClientFile]:
-    from ...tools_registry.clients.own_entry import client_files
-
     files = client_files(Path.home(), os.environ)
     names = [file.client for file in files]
     for name in only:
         if name not in names:
-            near = difflib.get_close_matches(name, names, n=1)
-            meant = f" Did you mean {near[0]}?" if near else ""
             raise UsageError(
-                f"The client {name!r} is not on this machine.{meant} There are {', '.join(names) or 'none'}."
+                f"The client {name!r} is not on this machine.{nearest(name, names)} There are "
+                f"{', '.join(names) or 'none'}."
             )
     return [file for file in files if not only or file.client in only]
 
 
-def _import(home: Home, answers: _Answers, problems: list[str]) -> list[str]:
+def _imported(home: Home, answers: _Answers, problems: list[str]) -> list[str]:
     """Import the servers of all clients into `mcp.json`; return the names of those that are new."""
-    from ...tools_registry.configuration import editing, read_document, servers_of
 
-    plan = _import_plan(servers_of(read_document(home.servers_file), home.servers_file))
-    for each in plan.found:
+    def planned(present: Mapping[str, object]) -> ImportPlan:
+        return plan(present, Path.home(), Path.cwd(), os.environ)
+
+    found = planned(servers_of(read_document(home.servers_file), home.servers_file))
+    for each in found.found:
         if each.action.value == "add":
-            print(f"  {one_line(each.name):<24}of {each.client}: {one_line(_reached(each.shown))}")
+            print(f"  {one_line(each.name):<24}of {each.client}: {one_line(reached(each.shown))}")
             for secret in each.secrets:
                 print(f"  {'':<24}its secret {one_line(secret.where)} stays there: set {secret.variable} for sealab")
-    for path, why in plan.problems:
+    for path, why in found.problems:
         problems.append(f"{path}: {why}")
         print(f"  {path}: {why}")
-    if not plan.added:
+    if not found.added:
         print("  None that sealab does not have.")
         return []
-    if not answers.agreed(f"Import {_count(len(plan.added), 'server')} into {home.servers_file}?"):
+    if not answers.agreed(f"Import {counted(len(found.added), 'server')} into {home.servers_file}?"):
         return []
-    home.prepare()
-    with editing(home.servers_file) as document:
-        document.setdefault("mcpServers", {})
-        servers = servers_of(document, home.servers_file)
-        added = _import_plan(servers).added
-        servers.update(added)
-    print(f"  Imported {_count(len(added), 'server')}. The clients keep them too.")
+    added = imported(home, planned).added
+    print(f"  Imported {counted(len(added), 'server')}. The clients keep them too.")
     return list(added)
 
 
-def _import_plan(present: Mapping[str, object]) -> ImportPlan:
-    from ...tools_registry.clients.importing import plan
-
-    return plan(present, Path.home(), Path.cwd(), os.environ)
-
-
-def _propose(home: Home, names: Sequence[str], answers: _Answers) -> dict[str, dict[str, list[str]]]:
+def _propose(here: Here, names: Sequence[str], answers: _Answers) -> dict[str, dict[str, list[str]]]:
     """Start the new servers, and propose of each tool whose server does not say so whether it only reads."""
-    from ...tools_registry.configuration import read
-    from .servers_test import classify, examined_servers, proposed_effects
-
     if not names:
         print("  There are no new servers to look at.")
         return {}
-    configuration = read(home.servers_file, os.environ)
+    configuration = read(here.home.servers_file, os.environ)
     usable = [name for name in names if name in configuration.enabled]
     for name in names:
         if name in configuration.problems:
             print(f"  {one_line(configuration.problems[name])}")
-    if not usable or not answers.agreed(f"Start {_count(len(usable), 'server')} to see what they offer?"):
+    if not usable or not answers.agreed(f"Start {counted(len(usable), 'server')} to see what they offer?"):
         return {}
     print(f"  Starting {', '.join(map(one_line, usable))} …", flush=True)
     result: dict[str, dict[str, list[str]]] = {}
-    for tested in asyncio.run(examined_servers(configuration, home, usable)):
+    for tested in asyncio.run(examined_servers(here, configuration, usable)):
         name = str(tested["name"])
         if not tested["ok"]:
             print(f"  {one_line(name)}: {one_line(str(tested['error']))}")
             continue
-        print(f"  {one_line(name)}: {_count(cast('int', tested['tool_count']), 'tool')}")
+        print(f"  {one_line(name)}: {counted(cast('int', tested['tool_count']), 'tool')}")
         effects = proposed_effects(tested)
         if not effects:
             continue
@@ -247,7 +224,7 @@ def _propose(home: Home, names: Sequence[str], answers: _Answers) -> dict[str, d
             if tools:
                 print(f"    its server does not say so; proposed as {effect}: {one_line(', '.join(tools))}")
         if answers.agreed(f"Take that for {one_line(name)}? What reads runs without a question.", usual=False):
-            classify(home, name, tested)
+            classify(here.home, name, tested)
         else:
             print(f"    `sealab servers test {shlex.quote(name)} --accept` takes that; until then all of these ask.")
     return result
@@ -255,9 +232,6 @@ def _propose(home: Home, names: Sequence[str], answers: _Answers) -> dict[str, d
 
 def _give_entry(file: ClientFile, command: Sequence[str], home: Home, answers: _Answers) -> WrittenEntry:
     """Show what would be written into a client's file, ask, and write it."""
-    from ...tools_registry.clients.own_entry import plan_entry, write
-    from ...tools_registry.errors import ConfigurationRefused
-
     told = WrittenEntry(client=file.client, file=str(file.path), state="kept", backup=None, problem=None)
     try:
         change = plan_entry(file, command, Path.home())
@@ -301,9 +275,6 @@ def _source() -> str | None:
 
     PEP 610 says how an installer writes it down.
     """
-    from importlib.metadata import PackageNotFoundError, distribution
-    from urllib.request import url2pathname
-
     try:
         written = json.loads(distribution("sealab").read_text("direct_url.json") or "{}")
     except PackageNotFoundError:
@@ -311,7 +282,7 @@ def _source() -> str | None:
     url = cast("str", written.get("url", ""))
     if "vcs_info" in written:
         return f"{written['vcs_info']['vcs']}+{url}"
-    return url2pathname(url.removeprefix("file://")) if url.startswith("file://") else url or None
+    return unquote(urlsplit(url).path) if url.startswith("file://") else url or None
 
 
 def _tried(home: Home) -> tuple[str | None, str | None]:
@@ -337,15 +308,3 @@ def _sealab(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str
     """Run a command of this sealab in a process of its own: the doctor wants one without threads."""
     command = [sys.executable, "-P", "-m", "sealab.server", *arguments]
     return subprocess.run(command, input=given, capture_output=True, text=True, check=False)
-
-
-def _reached(entry: Mapping[str, object]) -> str:
-    for key in ("openapi", "url"):
-        if key in entry:
-            return str(entry[key])
-    arguments = entry.get("args")
-    return shlex.join([str(entry.get("command")), *map(str, arguments if isinstance(arguments, list) else ())])
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"

@@ -1,24 +1,25 @@
 """`sealab packages`: adds packages to full Python, and says what the dialect makes of one before PACKAGES names it."""
-# ruff: noqa: T201 - printing is what a command line does
 
 from __future__ import annotations
 
-import argparse
-import asyncio
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TypedDict, cast
 
+from ...sandbox.guest_names import judged
+from ...sandbox.job import Json
 from ..errors import Exit, RequestRefused, UsageError
-from .data.environment_status import add_wheels_to, judged_wheels, print_status, tell_step
-from .group import Begin, Options, add_commands
+from ..managed_python import building
+from ..startup.package_names import misnamed
+from ..startup.packages import find_packages, installed, modules_of
+from .command import Group
+from .data import judged_wheels, status_output, tell_step
+from .opened import running_with
+from .terminal import Here, Output
 
-if TYPE_CHECKING:
-    from ..home import Home
-    from ..settings import Settings
+packages = Group()
 
 
 class Line(TypedDict):
@@ -51,66 +52,49 @@ result = reasons
 """
 
 
-def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> None:
-    """Give the parser of `sealab packages` its commands; `options` adds those that all commands have."""
-    make = add_commands(parser, begin, options)
-    check = make(
-        "check",
-        lambda chosen, _home: _check(chosen, *begin(chosen)),
-        "import every module of a package as restricted code would, and say which cannot be",
-    )
-    check.add_argument("names", metavar="NAME", nargs="+", help="an installed distribution, such as more-itertools")
-    adding = make(
-        "add",
-        lambda chosen, _home: _add(chosen, *begin(chosen)),
-        "add packages to the environment that `sealab data setup` made for full Python",
-    )
-    adding.add_argument("names", metavar="NAME", nargs="+", help="a distribution, such as sympy or sympy==1.14")
-    add_wheels_to(adding)
+@packages.command()
+async def check(here: Here, names: Sequence[str]) -> Output:
+    """Import every module of a package as restricted code would, and say which cannot be.
 
-
-def _add(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
-    from ..managed_python.building import add
-    from ..startup.package_names import misnamed
-
-    for name in chosen.names:
-        if not _REQUIREMENT.fullmatch(name):
-            raise UsageError(f"{name[:100]!r} is not the name of a package. Give names such as sympy or sympy==1.14.")
-        if meant := misnamed(name):
-            raise UsageError(f"{name} is a module of {meant}. Write `sealab packages add {meant}`.")
-    built = add(home.python, chosen.names, tell_step, wheels=judged_wheels(chosen))
-    return print_status(chosen, built, home, settings)
-
-
-def _check(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
-    from ..startup.package_names import misnamed
-    from ..startup.packages import find_packages, installed, modules_of
-
-    for name in chosen.names:
-        if meant := misnamed(name):
-            raise UsageError(f"{name} is a module of {meant}. Write `sealab packages check {meant}`.")
-    listed = tuple(dict.fromkeys((*chosen.names, *settings.packages)))
-    packages = find_packages(listed)
+    names NAME: an installed distribution, such as more-itertools
+    """
+    _refuse_modules(names, "check")
+    listed = tuple(dict.fromkeys((*names, *here.settings.packages)))
+    places = find_packages(listed)
     found: dict[str, list[Module]] = {}
-    for name in chosen.names:
+    for name in names:
         tops = set(modules_of(installed(name)))
-        found[name] = [each for folder, top in packages if top in tops for each in _judged(Path(folder), top)]
-    reasons = asyncio.run(_imported(replace(settings, packages=listed, workers_spare=0), home, found))
+        found[name] = [each for folder, top in places if top in tops for each in _judged(Path(folder), top)]
+    reasons = await _imported(here, listed, found)
     for module in (each for modules in found.values() for each in modules):
         module["reason"] = module["reason"] or reasons.get(module["name"])
         module["taken"] = module["reason"] is None
-    if chosen.json:
-        print(json.dumps({"packages": found}, ensure_ascii=False))
-    else:
-        for name, modules in found.items():
-            _print(name, modules)
     taken = all(module["taken"] for modules in found.values() for module in modules)
-    return Exit.OK if taken else Exit.REFUSED
+    lines = [line for name, modules in found.items() for line in _lines(name, modules)]
+    return Output({"packages": found}, lines, Exit.OK if taken else Exit.REFUSED)
+
+
+@packages.command()
+def add(here: Here, names: Sequence[str], *, wheels: Sequence[Path] = ()) -> Output:
+    """Add packages to the environment that `sealab data setup` made for full Python.
+
+    names NAME: a distribution, such as sympy or sympy==1.14
+    wheels DIR: a folder of wheel files: nothing is asked of an index
+    """
+    for name in names:
+        if not _REQUIREMENT.fullmatch(name):
+            raise UsageError(f"{name[:100]!r} is not the name of a package. Give names such as sympy or sympy==1.14.")
+    _refuse_modules(names, "add")
+    return status_output(here, building.add(here.home.python, names, tell_step, wheels=judged_wheels(wheels)))
+
+
+def _refuse_modules(names: Sequence[str], command: str) -> None:
+    for name in names:
+        if meant := misnamed(name):
+            raise UsageError(f"{name} is a module of {meant}. Write `sealab packages {command} {meant}`.")
 
 
 def _judged(folder: Path, top: str) -> list[Module]:
-    from ...sandbox.guest_names import judged
-
     return [
         {
             "name": each.name,
@@ -122,20 +106,19 @@ def _judged(folder: Path, top: str) -> list[Module]:
     ]
 
 
-async def _imported(settings: Settings, home: Home, found: Mapping[str, Sequence[Module]]) -> Mapping[str, str]:
+async def _imported(here: Here, listed: tuple[str, ...], found: Mapping[str, Sequence[Module]]) -> Mapping[str, str]:
     """Import the modules in a worker; return why each failed that did."""
-    from ..app import running
     from ..runs.execute import execute
     from ..runs.request import CodeRequest
 
-    names = [module["name"] for modules in found.values() for module in modules if module["reason"] is None]
+    names: list[Json] = [each["name"] for modules in found.values() for each in modules if each["reason"] is None]
     request = CodeRequest(
         code=_IMPORTING,
-        context_vars={"names": cast("list[object]", names)},  # type: ignore[dict-item]  # a list of texts is JSON
-        timeout_seconds=settings.max_timeout_seconds,
+        context_vars={"names": names},
+        timeout_seconds=here.settings.max_timeout_seconds,
         isolation="restricted",
     )
-    async with running(settings, home) as app:
+    async with running_with(replace(here.settings, packages=listed), here.home) as app:
         report = (await execute(app.executor, request)).report
     if not report["success"]:
         error = report["error"]
@@ -143,15 +126,13 @@ async def _imported(settings: Settings, home: Home, found: Mapping[str, Sequence
     return cast("Mapping[str, str]", report["result"])
 
 
-def _print(name: str, modules: Sequence[Module]) -> None:
-    refused = [module for module in modules if not module["taken"]]
+def _lines(name: str, modules: Sequence[Module]) -> Iterator[str]:
+    taken = sum(module["taken"] for module in modules)
     lines = sum(len(module["lines"]) for module in modules)
     for module in modules:
         if module["reason"] is not None:
-            print(f"{module['name']}: refused: {module['reason']}")
+            yield f"{module['name']}: refused: {module['reason']}"
         for line in module["lines"]:
-            print(f"{module['name']}:{line['line']}: raises when it runs: {line['reason']}")
-    print(
-        f"{name}: {len(modules) - len(refused)} of {len(modules)} modules can be imported"
-        + (f"; {lines} lines raise an error when they run" if lines else "")
-    )
+            yield f"{module['name']}:{line['line']}: raises when it runs: {line['reason']}"
+    more = f"; {lines} lines raise an error when they run" if lines else ""
+    yield f"{name}: {taken} of {len(modules)} modules can be imported{more}"

@@ -3,201 +3,142 @@
 Of tools whose server does not say whether they only read, it proposes one or the other. This alone accepts proposals
 and changed descriptions, and opens a sign-in: all are a user's decisions, never the model's.
 """
-# ruff: noqa: T201 - printing is what a command line does
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import glob
-import json
-import os
 import shlex
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..errors import Exit, UsageError
+from ...tools_registry.configuration import Configuration, ServerConfig, SignInOf, editing, servers_of
+from ...tools_registry.describing.effects import Effect, proposed_effect
+from ...tools_registry.errors import RegistryError, SignInNeeded
+from ...tools_registry.names import test_of
+from ...tools_registry.sign_in.owners import OPERATOR
 from ..home import Home
 from ..identity import LOCAL_IDENTITY
 from ..terminal_escaping import one_line
-from ..upstream_tools.registry_state import RegistryState, in_files, opened_state
-from .group import Parser
-from .sign_ins.signing_out import OwnedSignIns, add_owner_options, home_of_owner, opened_sign_ins
-from .terminal import print_error
+from ..upstream_tools.registry_state import RegistryState, opened_state
+from .servers_sign_out import OwnedSignIns, home_of_owner, opened_sign_ins
+from .terminal import Here, print_error
 
 if TYPE_CHECKING:
-    from ...tools_registry.configuration import Configuration, ServerConfig
     from ...tools_registry.upstream.upstreams import Inspection, RawTool, Upstreams
-    from ..settings import Settings
 
 _WIDTH = 24
 _SIGN_IN_SECONDS = 300.0
 _STDERR_LINES = 20
 
 
-def add_options(parser: Parser) -> None:
-    """Give the parser of the command its options."""
-    parser.add_argument("name", metavar="NAME", nargs="?", help="the server; without one, all that are not disabled")
-    parser.add_argument(
-        "--accept",
-        action="store_true",
-        help="pin what the server says now, end its quarantine, and accept the proposals for its tools",
-    )
-    parser.add_argument(
-        "--ask-again", action="store_true", help="withdraw the approval of all calls that users gave for tools"
-    )
-    add_owner_options(parser)
-    parser.add_argument("--no-sign-in", action="store_true", help="do not wait for a user to sign in")
-
-
-def run(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
-    """Test the servers and print what was found; fail where one cannot be used."""
-    from ...tools_registry.configuration import read
-
-    if chosen.accept and chosen.name is None:
-        raise UsageError("--accept is for one server at a time. Name the one that you looked at.")
-    configuration = read(home.servers_file, os.environ)
-    if chosen.name is not None:
-        configuration.server(chosen.name)
-    names = [chosen.name] if chosen.name is not None else [*configuration.enabled, *configuration.problems]
-    is_owned = chosen.who is not None or chosen.tenant is not None
-    if is_owned and chosen.name is None:
-        raise UsageError("--who and --tenant are for one server at a time. Name it.")
-    home = home_of_owner(chosen, home, settings)
-    home.prepare()
-    with opened_sign_ins(home, settings, chosen.who) as owned, opened_state(home, settings.database_url) as state:
-        if is_owned:
-            owned.owner(configuration.server(chosen.name))
-        tested = asyncio.run(
-            examined_servers(
-                configuration,
-                home,
-                names,
-                accept=chosen.accept,
-                ask_again=chosen.ask_again,
-                sign_in=not chosen.no_sign_in,
-                owned=owned,
-                state=state,
-            )
-        )
-    if chosen.accept and tested[0]["ok"]:
-        classify(home, chosen.name, tested[0])
-    if chosen.json:
-        print(json.dumps({"count": len(tested), "servers": tested}, ensure_ascii=False))
-    else:
-        for each in tested:
-            _print(each)
-        if not tested:
-            print_error(
-                f"There are no servers in {home.servers_file}. Add some with `sealab servers add` or `… import`."
-            )
-    return Exit.OK if all(each["ok"] for each in tested) else Exit.FAILED
-
-
 async def examined_servers(
+    here: Here,
     configuration: Configuration,
-    home: Home,
     names: Sequence[str],
     *,
+    who: str | None = None,
+    tenant: str | None = None,
     accept: bool = False,
     ask_again: bool = False,
     sign_in: bool = False,
-    owned: OwnedSignIns | None = None,
-    state: RegistryState | None = None,
 ) -> list[dict[str, object]]:
     """Connect to servers, all at once, and return of each whether it works and what it offers; keep what they list.
 
-    `state` is where that is kept, by default in files of the home. `owned` has the sign-ins; without it there is none.
+    They are called with the sign-ins of a principal or a tenant, else of the operator. Raises `UsageError`.
     """
     from ...tools_registry.upstream.upstreams import Upstreams
 
-    sign_for = None if owned is None else owned.sign_ins.signs
-    kept = in_files(home) if state is None else state
-    folder = home.operators_registry
-    async with Upstreams(configuration, state=folder, pins=kept.pins, sign_for=sign_for) as upstreams:
-        if ask_again:
-            for name in names:
-                await upstreams.ask_again(name)
-        return list(
-            await asyncio.gather(
-                *(
-                    _tested_one(configuration, home, kept, upstreams, name, accept=accept, sign_in=sign_in, owned=owned)
-                    for name in names
-                )
-            )
-        )
+    home = home_of_owner(here, tenant)
+    home.prepare()
+    with opened_sign_ins(home, here.settings, who) as owned, opened_state(home, here.settings.database_url) as state:
+        if who is not None or tenant is not None:
+            owned.owner(configuration.server(names[0]))
+        folder = home.operators_registry
+        async with Upstreams(configuration, state=folder, pins=state.pins, sign_for=owned.sign_ins.signs) as upstreams:
+            if ask_again:
+                for name in names:
+                    await upstreams.ask_again(name)
+            examination = _Examination(configuration, home, state, owned, upstreams, accept, sign_in)
+            return list(await asyncio.gather(*map(examination.of, names)))
 
 
-async def _tested_one(
-    configuration: Configuration,
-    home: Home,
-    kept: RegistryState,
-    upstreams: Upstreams,
-    name: str,
-    *,
-    accept: bool,
-    sign_in: bool,
-    owned: OwnedSignIns | None,
-) -> dict[str, object]:
-    from ...tools_registry.configuration import SignInOf
-    from ...tools_registry.errors import RegistryError, SignInNeeded
-    from ...tools_registry.names import test_of
-    from ...tools_registry.sign_in.owners import OPERATOR
-    from ..sign_ins.signing_in import signed_in_here
+@dataclass(frozen=True, slots=True)
+class _Examination:
+    """What servers are examined with."""
 
-    began = time.monotonic()
-    inspection: Inspection | None = None
-    error: str | None = None
-    stderr = ""
-    try:
-        config = configuration.server(name)
-        is_owned = config.sign_in is not SignInOf.OPERATOR and config.token_exchange is None and owned is not None
-        owner = owned.owner(config) if is_owned and owned is not None else OPERATOR
-        look = partial(upstreams.accept if accept else upstreams.inspect, name, owner)
+    configuration: Configuration
+    home: Home
+    state: RegistryState
+    owned: OwnedSignIns
+    upstreams: Upstreams
+    accept: bool
+    sign_in: bool
+
+    async def of(self, name: str) -> dict[str, object]:
+        """Return what is found of one server."""
+        began = time.monotonic()
+        inspection: Inspection | None = None
+        error: str | None = None
+        stderr = ""
         try:
-            inspection = await look()
+            inspection = await self._inspected(self.configuration.server(name))
+        except RegistryError as failure:
+            error = failure.for_operator.removesuffix(f" See {test_of(name)}.")
+            await asyncio.sleep(0)  # so that the last of the server's stderr is read
+            stderr = "\n".join(self.upstreams.stderr_of(name).splitlines()[-_STDERR_LINES:])
+        told: dict[str, object] = {}
+        if inspection is not None:
+            config = self.configuration.server(name)
+            told = _inspection_report(inspection, config, accepted=self.accept)
+            if self.accept or not inspection.quarantined:
+                await asyncio.to_thread(self._remember, config, inspection)
+            else:
+                error = (
+                    f"The server {name!r} is quarantined: what it says about {', '.join(inspection.quarantined)} "
+                    f"changed. Read it, and accept it with `sealab servers test {shlex.quote(name)} --accept`."
+                )
+        return {
+            "name": name,
+            "ok": error is None,
+            "error": error,
+            "milliseconds": round((time.monotonic() - began) * 1000, 1),
+            "stderr": stderr or self.upstreams.stderr_of(name)[-4000:],
+            "always_approved": sorted(await self.upstreams.approved(name)),
+            **told,
+        }
+
+    async def _inspected(self, config: ServerConfig) -> Inspection:
+        """Connect to a server, with a user who signs in where that is needed. Raises `RegistryError`."""
+        from ..sign_ins.signing_in import signed_in_here
+
+        is_owned = config.sign_in is not SignInOf.OPERATOR and config.token_exchange is None
+        owner = self.owned.owner(config) if is_owned else OPERATOR
+        look = partial(self.upstreams.accept if self.accept else self.upstreams.inspect, config.name, owner)
+        try:
+            return await look()
         except SignInNeeded as needed:
-            if owned is None or not sign_in or (owner == OPERATOR and config.sign_in is not SignInOf.OPERATOR):
+            if not self.sign_in or (owner == OPERATOR and config.sign_in is not SignInOf.OPERATOR):
                 raise
             show = partial(_show, config.name)
-            principal = LOCAL_IDENTITY.principal if owner == OPERATOR else owned.principal
-            await signed_in_here(owned.sign_ins, config, owner, show, principal=principal, scope=needed.scope)
-            inspection = await look()
-    except RegistryError as failure:
-        error = failure.for_operator.removesuffix(f" See {test_of(name)}.")
-        await asyncio.sleep(0)  # so that the last of the server's stderr is read
-        stderr = "\n".join(upstreams.stderr_of(name).splitlines()[-_STDERR_LINES:])
-    if inspection is not None and (accept or not inspection.quarantined):
-        await asyncio.to_thread(_remember, home, kept, configuration.server(name), inspection)
-    elif inspection is not None:
-        error = (
-            f"The server {name!r} is quarantined: what it says about {', '.join(inspection.quarantined)} changed. "
-            f"Read it, and accept it with `sealab servers test {shlex.quote(name)} --accept`."
-        )
-    return {
-        "name": name,
-        "ok": error is None,
-        "error": error,
-        "milliseconds": round((time.monotonic() - began) * 1000, 1),
-        "stderr": stderr or upstreams.stderr_of(name)[-4000:],
-        "always_approved": sorted(await upstreams.approved(name)),
-        **({} if inspection is None else _inspection_report(inspection, configuration.server(name), accepted=accept)),
-    }
+            principal = LOCAL_IDENTITY.principal if owner == OPERATOR else self.owned.principal
+            await signed_in_here(self.owned.sign_ins, config, owner, show, principal=principal, scope=needed.scope)
+            return await look()
+
+    def _remember(self, config: ServerConfig, inspection: Inspection) -> None:
+        """Keep what a server listed, so that its tools are found without asking it again."""
+        from ...tools_registry.catalog import Catalog
+
+        permitted = [tool for tool in inspection.tools if config.permits(str(tool["name"]))]
+        catalog = Catalog(self.home.tools, self.state.lists, {config.name: config})
+        catalog.replace_server(config.name, permitted, inspection.info.version)
 
 
 async def _show(name: str, address: str) -> None:
     print_error(f"Open this address to sign in to {name}, within {_SIGN_IN_SECONDS / 60:g} minutes:\n\n{address}\n")
-
-
-def _remember(home: Home, kept: RegistryState, config: ServerConfig, inspection: Inspection) -> None:
-    """Keep what a server listed, so that its tools are found without asking it again."""
-    from ...tools_registry.catalog import Catalog
-
-    permitted = [tool for tool in inspection.tools if config.permits(str(tool["name"]))]
-    catalog = Catalog(home.tools, kept.lists, {config.name: config})
-    catalog.replace_server(config.name, permitted, inspection.info.version)
 
 
 def _inspection_report(inspection: Inspection, config: ServerConfig, *, accepted: bool) -> dict[str, object]:
@@ -230,8 +171,6 @@ def _effect(tool: RawTool, config: ServerConfig, *, changed: bool) -> dict[str, 
 
     Of a tool whose description changed, the operator's word that it only reads was given for another description.
     """
-    from ...tools_registry.describing.effects import Effect, proposed_effect
-
     name, annotations = str(tool["name"]), tool.get("annotations")
     said = config.says_reads(name)
     by = "operator"
@@ -246,8 +185,6 @@ def _effect(tool: RawTool, config: ServerConfig, *, changed: bool) -> dict[str, 
 
 def classify(home: Home, server: str, tested: dict[str, object]) -> None:
     """Write what was proposed of a server's tools into its entry in `mcp.json`, as the operator's word."""
-    from ...tools_registry.configuration import editing, servers_of
-
     with editing(home.servers_file) as document:
         entry = servers_of(document, home.servers_file).get(server)
         proposed = proposed_effects(tested)
@@ -270,7 +207,8 @@ def proposed_effects(tested: dict[str, object]) -> dict[str, str]:
     }
 
 
-def _print(tested: dict[str, object]) -> None:
+def print_tested(tested: dict[str, object]) -> None:
+    """Print what was found of one server."""
     name = tested["name"]
     if tested["ok"]:
         server = tested["server"]

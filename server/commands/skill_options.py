@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from ...sandbox.job import Json
 from ..errors import UsageError
-from .group import Parser
+from .command import Parser
 
 if TYPE_CHECKING:
     from ...skills_db.content import SkillDraft
@@ -19,7 +19,7 @@ _SIMPLE = frozenset({"integer", "number", "string", "boolean"})
 _IN_WORDS = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
 
 
-def arguments_of(draft: SkillDraft, words: Sequence[str], read_stdin: Callable[[], str]) -> dict[str, Json]:
+def arguments_of(draft: SkillDraft, words: Sequence[str]) -> dict[str, Json]:
     """Read the words of a command line as the arguments of a skill; `--help` among them prints help and exits.
 
     A value `-` is read from stdin, as JSON where the parameter is not a string; `--arguments` gives several at once.
@@ -32,7 +32,7 @@ def arguments_of(draft: SkillDraft, words: Sequence[str], read_stdin: Callable[[
         taken.append(name)
         if len(taken) > 1:
             raise UsageError(f"Both --{taken[0]} and --{name} are to be read from stdin. Give one of them in full.")
-        return read_stdin()
+        return sys.stdin.buffer.read().decode("utf-8-sig", "replace")
 
     whole = chosen.pop("--arguments", None)
     given: dict[str, Json] = {}
@@ -141,8 +141,3 @@ def _json(name: str, text: str, kinds: Sequence[str] = ()) -> Json:
 
 def _bare(value: Json) -> str:
     return value if isinstance(value, str) else json.dumps(value)
-
-
-def stdin_text() -> str:
-    """Read all of stdin as UTF-8."""
-    return sys.stdin.buffer.read().decode("utf-8-sig", "replace")

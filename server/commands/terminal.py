@@ -1,20 +1,31 @@
-"""What commands print on a terminal, and read for it."""
-# ruff: noqa: T201 - printing is what a command line does
+"""What commands are given, print on a terminal, and read for it."""
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
 import re
 import sys
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ..errors import UsageError
+from ...sandbox.job import Status
+from ..errors import EXIT_OF_STATUS, Exit, UsageError
 
 if TYPE_CHECKING:
+    from ...skills_db.audit.chain import Detail
+    from ..home import Home
     from ..runs.report import Report
+    from ..settings import Settings
 
+IsolationChoice = Literal["auto", "restricted", "process", "container"]
+"""What a request may ask for."""
+_SPAN = re.compile(r"(\d{1,6})([mhdw])")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _COMMAND_OF = {"list_skills": "sealab skills list", "search_tools": "sealab tools search WORDS"}
 _MCP_TOOL = re.compile(r"`?\b(list_skills|search_tools)\b(?:\([^()]*\))?`?")
 _ISOLATION = re.compile(r'isolation="(\w+)"')
@@ -30,7 +41,78 @@ _TERMINAL_WORDS = {
 }
 
 
-def print_run(report: Report) -> None:
+class Here:
+    """What a command works with: the home and the settings that its command line names, and whether JSON is wanted."""
+
+    def __init__(self, chosen: argparse.Namespace) -> None:
+        self.chosen = chosen
+        self.json: bool = getattr(chosen, "json", False)
+        self.told: dict[str, Detail] = {}
+        """What the command's line in the audit log says besides: ids, counts and hashes, no secret and no file."""
+
+    @property
+    def home(self) -> Home:
+        """The home, or that of the tenant that is named."""
+        return self._read[0]
+
+    @property
+    def settings(self) -> Settings:
+        """The settings."""
+        return self._read[1]
+
+    @cached_property
+    def _read(self) -> tuple[Home, Settings]:
+        from ..home import find_home
+        from ..privacy.gates.log_gate import WithoutInputs
+        from ..settings import read_settings
+        from ..startup.process_setup import set_up_log
+
+        chosen = self.chosen
+        home = find_home(chosen.home, os.environ)
+        settings = read_settings(
+            file=home.settings_file if chosen.config is None else Path(chosen.config),
+            file_required=chosen.config is not None,
+            environment=os.environ,
+            command_line={"surface": getattr(chosen, "surface", None), "log_level": chosen.log_level},
+        )
+        set_up_log(settings.log_level.value, WithoutInputs())
+        if (tenant := getattr(chosen, "tenants_home", None)) is not None:
+            from ..tenants.commanding import home_of_tenant
+
+            home = home_of_tenant(settings, home, tenant)
+        return home, settings
+
+
+class Output(NamedTuple):
+    """What a command prints: `data` with `--json`, else `lines`, or what `lines` prints itself; and its exit code."""
+
+    data: object
+    lines: str | Iterable[str] | Callable[[], None] = ()
+    code: int = Exit.OK
+
+    def printed(self, *, as_json: bool) -> int:
+        """Print it and return the exit code."""
+        if as_json:
+            print(json.dumps(self.data, ensure_ascii=False, default=str))
+        elif callable(self.lines):
+            self.lines()
+        else:
+            for line in (self.lines,) if isinstance(self.lines, str) else self.lines:
+                print(line)
+        return self.code
+
+
+def report_output(report: Report, data: object = None, *, note: str = "") -> Output:
+    """Return the output of a command that ran code, which with `--json` is `data`, by default the report."""
+
+    def shown() -> None:
+        _print_run(report)
+        print_error(note and f"sealab: {note}")
+
+    return Output(data or report, shown, EXIT_OF_STATUS[Status(report["status"])])
+
+
+def _print_run(report: Report) -> None:
     """Print what the code wrote and its result; its own errors, how it failed, and what was cut, go to stderr."""
     from ..runs.tables.table_reports import table_line  # imports `typing_extensions`, which few commands need
 
@@ -94,3 +176,31 @@ def print_error(text: str) -> None:
 def moment(seconds: float) -> str:
     """Return a time in seconds since 1970 as it is shown: ISO 8601 in UTC, to the second."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def span_of(text: str) -> timedelta | None:
+    """Return how long `30m`, `12h`, `7d` or `8w` is, or None for any other text."""
+    found = _SPAN.fullmatch(text)
+    return None if found is None else timedelta(**{_UNITS[found[2]]: int(found[1])})
+
+
+def moment_of(text: str, option: str) -> float:
+    """Return a moment that an option names, in seconds since 1970. Raises `UsageError`."""
+    try:
+        span = span_of(text)
+        return (datetime.fromisoformat(text) if span is None else datetime.now(UTC) - span).timestamp()
+    except (ValueError, OverflowError):
+        raise UsageError(f"{option} cannot be {text}. Give 30m, 12h, 7d, or a time such as 2026-11-25T14:00.") from None
+
+
+def counted(count: object, thing: str) -> str:
+    """Return how many there are of a thing, such as `1 tool` or `3 tools`."""
+    return f"{count} {thing}{'s' * (count != 1)}"
+
+
+def nearest(given: str, known: Iterable[str]) -> str:
+    """Return the question that names what was meant, or nothing."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(given, [*known], n=1)
+    return f" Did you mean {close[0]}?" if close else ""

@@ -30,11 +30,11 @@ from mcp.types import CallToolResult
 
 from sealab.sandbox.host.readers import Readers
 from sealab.server.app import App, running
-from sealab.server.cli import _serving
 from sealab.server.home import Home
 from sealab.server.privacy.detectors import Detectors
 from sealab.server.protocol.address import Address, Exposure
 from sealab.server.protocol.serving import mcp_server
+from sealab.server.serve import serving
 from sealab.server.settings import Auth, Settings, read_settings
 from sealab.server.stats.watchdog import REPORT_VARIABLE
 
@@ -150,7 +150,7 @@ def http_server(home: Path, **env: str) -> Iterator[str]:
     def serve() -> None:
         try:
             with asyncio.Runner(loop_factory=lambda: loop) as runner:
-                runner.run(_serving(settings, Home(home), address, exposure))
+                runner.run(serving(settings, Home(home), address, exposure))
         except BaseException as error:
             ended.append(error)
             if not serves.done():

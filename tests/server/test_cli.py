@@ -52,12 +52,6 @@ def test_a_run_prints_output_and_result_and_a_failed_one_its_output_and_on_stder
     assert "error in line 2: NameError" in ended.stderr
 
 
-def test_run_takes_a_file(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text("6 * 7")
-    told = sealab("run", str(tmp_path / "program.py"), "--home", str(tmp_path / "home"), "--json").told
-    assert (told["status"], told["result"]) == ("ok", 42)
-
-
 @pytest.mark.parametrize("command", [("doctor", "--json"), ("servers", "list", "--json"), ("run", "-", "--json")])
 def test_options_of_every_command_may_stand_before_it(tmp_path: Path, command: tuple[str, ...]) -> None:
     for option in (("--home", str(tmp_path / "a")), (f"--home={tmp_path / 'a'}",)):
@@ -97,7 +91,7 @@ def test_a_hint_names_options_and_no_arguments_of_mcp(tmp_path: Path) -> None:
 def test_of_a_call_that_needs_a_yes_a_command_says_where_it_is_allowed(tmp_path: Path) -> None:
     upstream = {
         "command": sys.executable,
-        "args": ["-m", "sealab.server.commands.demonstration.demo_upstream", "packages"],
+        "args": ["-m", "sealab.server.commands.demo_upstream", "packages"],
     }
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"packages": upstream}}))
     told, hint = run(tmp_path, "await tools.packages.uninstall_package(name='x')").stderr.splitlines()[-2:]

@@ -59,6 +59,7 @@ LINES = [
     ("container build --with cv2", USAGE, "cv2 is a module of opencv-python."),
     ("container profile p.json", OK, "--security-opt seccomp="),
     ("run six.py", OK, "42"),
+    ("run six.py --json", OK, '"status": "ok"'),
     ("run fails.py", FAILED, "sealab: error in line 1: ZeroDivisionError"),
     ("run endless.py --timeout 0.2", LIMIT, "a longer --timeout"),
     ("run opens.py", REFUSED, "There is no network here"),

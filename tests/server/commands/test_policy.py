@@ -135,9 +135,15 @@ def test_expectations_are_met_or_named(home: Path) -> None:
     [
         ("{", "is no YAML"),
         ("a: b", "is no list of expectations"),
-        ("- {principal: a}", "number 1 needs action, a text"),
-        ("- {principal: a, action: run, resource: process, expect: maybe}", "expect is 'maybe'. Give allow or refuse"),
-        ("- {principal: a, action: run, resource: process, expect: allow, who: b}", "number 1 has no who"),
+        ("- {principal: a}", "number 1, action: Field required"),
+        (
+            "- {principal: a, action: run, resource: process, expect: maybe}",
+            "expect: Input should be 'allow' or 'refuse'",
+        ),
+        (
+            "- {principal: a, action: run, resource: process, expect: allow, who: b}",
+            "number 1, who: Extra inputs are not permitted",
+        ),
     ],
 )
 def test_a_file_of_expectations_that_is_none_is_wrong_usage(home: Path, text: str, said: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from sealab.sandbox.confine.levels import Level
 from sealab.server import app as of_app
 from sealab.server.app import running
-from sealab.server.commands.pii_vault import opened_vault
+from sealab.server.commands.opened import opened_vault
 from sealab.server.home import Home
 from sealab.server.privacy.tokens import audit_notes
 from sealab.server.privacy.tokens.audit_notes import AuditNotes

@@ -16,7 +16,7 @@ from sealab.skills_db.audit.audit_store import AuditStore
 from sealab.skills_db.audit.chain import AuditEvent
 from sealab.skills_db.engine import open_database
 
-from ...command_line import sealab
+from ..command_line import sealab
 
 
 @pytest.fixture

@@ -1,31 +1,26 @@
 """`sealab servers sign-out`: forgets a sign-in to an upstream server, and has its issuer revoke what it gave."""
-# ruff: noqa: T201 - printing is what a command line does
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from ...errors import Exit, UsageError
-from ...home import Home
-from ...identity import DEFAULT_TENANT, LOCAL_IDENTITY
-from ..group import Parser
-from ..terminal import print_error
+from ..errors import Exit, UsageError
+from ..home import Home
+from ..identity import DEFAULT_TENANT, LOCAL_IDENTITY
+from .terminal import Here, Output, print_error
 
 if TYPE_CHECKING:
-    from ....tools_registry.configuration import ServerConfig
-    from ....tools_registry.sign_in.owners import Owner
-    from ...audit.trail import AuditTrail
-    from ...settings import Settings
-    from ...sign_ins.sign_ins import SignIns
-
-WHO = "whose sign-in, of a server that is called with those of its callers: a principal's (default: the local user's)"
+    from ...tools_registry.configuration import ServerConfig
+    from ...tools_registry.sign_in.owners import Owner
+    from ..audit.trail import AuditTrail
+    from ..settings import Settings
+    from ..sign_ins.sign_ins import SignIns
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +38,9 @@ class OwnedSignIns:
 
     def owner(self, server: ServerConfig) -> Owner:
         """Return the owner of the sign-in to a server that is not called with the operator's. Raises `UsageError`."""
-        from ....tools_registry.configuration import SignInOf
-        from ...caller import LOCAL, Caller
-        from ...scopes import of_principal
+        from ...tools_registry.configuration import SignInOf
+        from ..caller import LOCAL, Caller
+        from ..scopes import of_principal
 
         if server.token_exchange is not None:
             raise UsageError(
@@ -68,10 +63,10 @@ class OwnedSignIns:
 @contextmanager
 def opened_sign_ins(home: Home, settings: Settings, who: str | None) -> Iterator[OwnedSignIns]:
     """Open the sign-ins of a home, which may be a tenant's, for a command."""
-    from ...database import database_of
-    from ...privacy.of_home import operators_key, privacy_of
-    from ...sign_ins.sign_ins import SignIns
-    from ..audit.opened import trail_beside
+    from ..database import database_of
+    from ..privacy.of_home import operators_key, privacy_of
+    from ..sign_ins.sign_ins import SignIns
+    from .opened import trail_beside
 
     home.prepare()
     operators = Home(home.operators_root)
@@ -91,47 +86,37 @@ def opened_sign_ins(home: Home, settings: Settings, who: str | None) -> Iterator
         operators_database.close()
 
 
-def add_owner_options(parser: Parser) -> None:
-    """Add the options that say whose sign-in a command is about."""
-    parser.add_argument("--who", metavar="PRINCIPAL", help=WHO)
-    parser.add_argument("--tenant", metavar="TENANT", help="of which tenant's sign-ins (default: default)")
+def home_of_owner(here: Here, tenant: str | None) -> Home:
+    """Return the home of a tenant, else the operator's. Raises `UsageError`."""
+    from ..tenants.commanding import home_of_tenant
+
+    return here.home if tenant is None else home_of_tenant(here.settings, here.home, tenant)
 
 
-def home_of_owner(chosen: argparse.Namespace, home: Home, settings: Settings) -> Home:
-    """Return the home of the tenant that `--tenant` names, else the operator's. Raises `UsageError`."""
-    from ...tenants.commanding import home_of_tenant
+def sign_out(here: Here, name: str, *, who: str | None = None, tenant: str | None = None) -> Output:
+    """Forget a sign-in to a server, and have its issuer revoke it.
 
-    return home if chosen.tenant is None else home_of_tenant(settings, home, chosen.tenant)
+    name: the server
+    who PRINCIPAL: whose sign-in, of a server that is called with those of its callers: a principal's (default: the
+        local user's)
+    tenant: of which tenant's sign-ins (default: default)
+    """
+    from ...tools_registry.configuration import SignInOf, read
+    from ...tools_registry.sign_in.owners import OPERATOR
 
-
-def add_options(parser: Parser) -> None:
-    """Give the parser of the command its options."""
-    parser.add_argument("name", metavar="NAME", help="the server")
-    add_owner_options(parser)
-
-
-def run(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
-    """Forget the sign-in and print what became of it; fail where there was none."""
-    from ....tools_registry.configuration import SignInOf, read
-    from ....tools_registry.sign_in.owners import OPERATOR
-
-    server = read(home.servers_file, os.environ).server(chosen.name)
+    server = read(here.home.servers_file, os.environ).server(name)
     is_operators = server.sign_in is SignInOf.OPERATOR
-    if is_operators and (chosen.who is not None or chosen.tenant is not None):
+    if is_operators and (who is not None or tenant is not None):
         raise UsageError(
-            f"The server {chosen.name!r} is called with the operator's sign-in. Leave --who and --tenant out to end "
-            "that."
+            f"The server {name!r} is called with the operator's sign-in. Leave --who and --tenant out to end that."
         )
-    with opened_sign_ins(home_of_owner(chosen, home, settings), settings, chosen.who) as owned:
+    with opened_sign_ins(home_of_owner(here, tenant), here.settings, who) as owned:
         owner = OPERATOR if is_operators else owned.owner(server)
         removed, revoked = asyncio.run(owned.sign_ins.sign_out(server, owner, principal=owned.principal))
-    if chosen.json:
-        print(json.dumps({"name": chosen.name, "signed_out": removed, "revoked": revoked}))
-    elif not removed:
-        print_error(
-            f"Nobody is signed in to {chosen.name} so. Name the principal with --who, the tenant with --tenant."
-        )
-    else:
-        also = "its issuer revoked it" if revoked else "its issuer could not be told, or has no such endpoint"
-        print(f"Signed out of {chosen.name}: {also}.")
-    return Exit.OK if removed else Exit.FAILED
+    also = "its issuer revoked it" if revoked else "its issuer could not be told, or has no such endpoint"
+    nobody = f"Nobody is signed in to {name} so. Name the principal with --who, the tenant with --tenant."
+    return Output(
+        {"name": name, "signed_out": removed, "revoked": revoked},
+        f"Signed out of {name}: {also}." if removed else partial(print_error, nobody),
+        Exit.OK if removed else Exit.FAILED,
+    )

@@ -1,1 +1,0 @@
-"""What `sealab demo` shows, and the upstream servers that it uses."""

@@ -1,3 +1,0 @@
-"""`sealab policy`: the rules of a policy, checked, explained and tested."""
-
-from .explaining import add_to as add_to
