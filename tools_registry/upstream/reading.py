@@ -46,6 +46,7 @@ _HEADER = "x-mcp-header"
 _HEADER_VALUES_MAX = 100_000
 """Values of a page of tools that is looked through for such arguments."""
 _EXCERPT_CHARS = 160
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _KEPT = "sealab.kept"
 _KEPT_MAX = 16
 _DATA = b"data:"
@@ -82,7 +83,7 @@ def _json(text: str) -> Json:
             value = json.loads(text, strict=False)
         except ValueError:
             raise Unreadable(text[:_EXCERPT_CHARS]) from None
-        return cast("Json", json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")))
+        return cast("Json", json.loads(_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False))))
 
 
 def _refused(edges: Edges, why: str) -> Incoming:
