@@ -17,8 +17,9 @@ from ...sandbox.errors import HostCallError
 from ...sandbox.host.call_slots import slot_given_back
 from ...sandbox.job import Json
 from ...tools_registry.configuration import ServerConfig
-from ...tools_registry.errors import AnswerRefused, OutcomeUnknown, RegistryError
+from ...tools_registry.errors import AnswerRefused, OutcomeUnknown, RegistryError, ToolFailed
 from ...tools_registry.models import Tool
+from ...tools_registry.short_values import holds_more
 from ..errors import PolicyRefused, RequestRefused
 from ..host_work import Kind, in_thread
 from ..identity import Identity, Right
@@ -47,6 +48,9 @@ _TEXT = (str,)
 _TEXT_OR_NONE = (str, type(None))
 _WHOLE_OR_NONE = (int, type(None))
 _NAMES_MAX = 20
+DETAIL_VALUES_MAX = 20_000
+DETAIL_CHARS_MAX = 1_000_000
+"""Of what a failed tool answered beside its message: more would hold up the event loop that writes it into a frame."""
 
 
 def handlers(registry: Registry, privacy: Privacy, save: Save) -> Mapping[str, Handler]:
@@ -126,9 +130,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, save: Save, calls: Ca
         except PolicyRefused as error:
             raise failed(str(error)) from error
         except RegistryError as error:
-            unknown = may_change and isinstance(error, AnswerRefused | OutcomeUnknown)
-            kind = OUTCOME_UNKNOWN if unknown else "ToolError"
-            raise HostCallError(f"{error}{privacy.why_tokens(given)}", type=kind) from error
+            raise _failed_call(error, privacy.why_tokens(given), may_change=may_change) from error
         (await registry.usage()).called(calls.caller.scope, tool.full_name)
         value = _with_attachments(result)
         line.chars_out = await chars_of(value)
@@ -183,6 +185,18 @@ async def _judged(registry: Registry, line: AuditedCall, tool: Tool) -> tuple[Se
     if ruled.refusal is not None:
         raise ruled.refusal
     return ruled.server, line.judged(tool, ruled.server)
+
+
+def _failed_call(error: RegistryError, why_tokens: str, *, may_change: bool) -> HostCallError:
+    """Return what code sees of a call that failed, with what else the tool answered as attributes of its error."""
+    unknown = may_change and isinstance(error, AnswerRefused | OutcomeUnknown)
+    message, details = f"{error}{why_tokens}", None
+    if isinstance(error, ToolFailed) and (error.structured is not None or error.content):
+        if holds_more([error.structured, *error.content], DETAIL_VALUES_MAX, chars_max=DETAIL_CHARS_MAX):
+            message += " (What else it answered is too large to be given.)"
+        else:
+            details = {"structured": error.structured, "content": error.content}
+    return HostCallError(message, type=OUTCOME_UNKNOWN if unknown else "ToolError", details=details)
 
 
 def _with_attachments(result: ToolResult) -> Json:

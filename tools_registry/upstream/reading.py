@@ -19,7 +19,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
 from typing import Any, Self, cast
 
 from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
+from mcp.types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, Result, jsonrpc_message_adapter
 from pydantic import BaseModel
 from pydantic_core import from_json
 
@@ -119,8 +119,16 @@ class _Held(str):
 
 def whole(result: BaseModel) -> Mapping[str, Any]:
     """Return a result as its server sent it, after the SDK has handed on what stands in for it."""
-    held = (getattr(result, "meta", None) or {}).get(_KEPT)
-    return held.value if isinstance(held, _Held) else result.model_dump(by_alias=True, exclude_none=True)
+    dumped = {"_meta": result.meta} if isinstance(result, Result) and result.meta else {}
+    sent = as_sent(dumped)
+    return result.model_dump(by_alias=True, exclude_none=True) if sent is dumped else sent
+
+
+def as_sent(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the result for which one stands in, or this one where it stands for itself."""
+    meta = result.get("_meta")
+    held = meta.get(_KEPT) if isinstance(meta, Mapping) else None
+    return held.value if isinstance(held, _Held) else result
 
 
 def _stood_in(method: str, result: dict[str, Any]) -> dict[str, Any]:
