@@ -18,7 +18,11 @@ Each class has a stable `code`, by which `sealab.server.errors` finds what a cal
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from .job import Json
 
 
 class SandboxError(Exception):
@@ -165,11 +169,18 @@ class FrameError(SandboxError):
 
 
 class HostCallError(SandboxError):
-    """A host function failed; `type` names the exception class that the code sees."""
+    """A host function failed; `type` names the exception class that the code sees, and `details` its attributes."""
 
     code = "host_call"
 
-    def __init__(self, message: str, *, type: str = "RuntimeError") -> None:  # noqa: A002 - as in `Refused`
+    def __init__(
+        self,
+        message: str,
+        *,
+        type: str = "RuntimeError",  # noqa: A002 - as in `Refused`
+        details: Mapping[str, Json] | None = None,
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.type = type
+        self.details = details

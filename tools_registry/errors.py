@@ -30,6 +30,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from .models import Json
+
 
 class RegistryError(Exception):
     """The base of all errors of this folder; `code` is stable, the message is for people.
@@ -142,9 +144,17 @@ class CallRefused(RegistryError):
 
 
 class ToolFailed(RegistryError):
-    """The tool ran and says that it failed; the message is the server's own."""
+    """The tool ran and says that it failed; the message is the server's own.
+
+    `structured` is the structured content of its answer, None where it has none, and `content` are its texts.
+    """
 
     code = "tool_failed"
+
+    def __init__(self, message: str, *, structured: Json = None, content: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.structured = structured
+        self.content = tuple(content)
 
 
 class AnswerRefused(RegistryError):

@@ -69,7 +69,6 @@ class _Making:
         self.is_exact = is_exact
         self._check = check
         self._left_out = frozenset() if is_exact else _ONLY_IF_EXACT
-        self._one_of = "oneOf" if is_exact else "anyOf"
 
     def schema(self, schema: object) -> object:
         """Return what one schema is judged by."""
@@ -85,7 +84,8 @@ class _Making:
             elif name in _NAMED_SCHEMAS and isinstance(value, Mapping):
                 part[name] = {key: self._schema_or_names(each) for key, each in value.items()}
             elif name in _SCHEMAS and isinstance(value, list):
-                part[self._one_of if name == "oneOf" else name] = [self.schema(each) for each in value]
+                # What fits two of the alternatives is taken: descriptions of services are seldom exact enough for one.
+                part["anyOf" if name == "oneOf" else name] = [self.schema(each) for each in value]
             elif name in _ONE_SCHEMA and isinstance(value, Mapping | bool):
                 part[name] = self.schema(value)
             elif name in _VALUES or name == "$ref" or (name == "type" and _names_types(value)):

@@ -114,7 +114,6 @@ def _validator_class(dialect: str) -> Any:
         "additionalProperties": _additional_properties,
         "anyOf": _any_of,
         "items": partial(_items, base.VALIDATORS["items"]),
-        "oneOf": _one_of,
         "uniqueItems": _unique_items,
     }
     checks = {**base.VALIDATORS, **{name: check for name, check in own.items() if name in base.VALIDATORS}}
@@ -189,15 +188,6 @@ def _any_of(validator: Any, value: list[object], instance: object, _schema: obje
     yield ValidationError(
         f"{instance!r} is not valid under any of the given schemas", context=[] if _JUDGING.depth else errors
     )
-
-
-def _one_of(validator: Any, value: list[object], instance: object, schema: object) -> Iterator[ValidationError]:
-    from jsonschema import ValidationError
-
-    yield from _any_of(validator, value, instance, schema)
-    valid = [at for at, each in enumerate(value) if not _branch(validator, instance, each, at)]
-    if len(valid) > 1:
-        yield ValidationError(f"{instance!r} is valid under {len(valid)} of the given schemas")
 
 
 def _branch(validator: Any, instance: object, schema: object, at: int) -> list[ValidationError]:

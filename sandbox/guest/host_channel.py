@@ -7,7 +7,7 @@ import json
 import os
 import select
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import Any, cast
 
 from ..errors import FrameError
 from ..job import Json
@@ -40,9 +40,15 @@ _ERRORS: dict[str, type[Exception]] = {
 
 
 class ToolError(Exception):
-    """A call to a tool failed; the message is the server's."""
+    """A call to a tool failed; the message is the server's, and so is what else it answered.
+
+    `structured` is the structured content of the answer, or None, and `content` has its texts.
+    """
 
     __module__ = "builtins"
+
+    structured: Json = None
+    content: Json = ()
 
 
 class OutcomeUnknown(ToolError):
@@ -238,7 +244,10 @@ def value_of(answer: Mapping[str, Json]) -> Json:
     error = answer.get("error")
     if error is None:
         return answer.get("value")
-    told = cast("Mapping[str, str]", error)
+    told = cast("Mapping[str, Any]", error)
     if told["type"] == ReplayDiverged.__name__:
         TRACE.fail(told["message"])
-    raise _ERRORS.get(told["type"], RuntimeError)(told["message"])
+    raised = _ERRORS.get(told["type"], RuntimeError)(told["message"])
+    if isinstance(raised, ToolError) and (details := told.get("details")):
+        raised.structured, raised.content = details["structured"], details["content"]
+    raise raised

@@ -567,7 +567,7 @@ class WorkerHandle:
             task.uncancel()
             frame = _error_answer(number, "TimeoutError", _OUT_OF_TIME)
         except HostCallError as error:
-            frame = _error_answer(number, error.type, error.message)
+            frame = _error_answer(number, error.type, error.message, error.details)
         except FrameError as error:
             message = f"The answer of {call.name} cannot be passed on: {error} Ask for less at once."
             frame = _error_answer(number, "ValueError", message)
@@ -720,5 +720,6 @@ def _difference(now: float | None, before: float | None) -> float | None:
     return None if now is None or before is None else now - before
 
 
-def _error_answer(number: int, error_type: str, message: str) -> bytes:
-    return encode({"t": "answer", "id": number, "error": {"type": error_type, "message": message}})
+def _error_answer(number: int, kind: str, message: str, details: Mapping[str, Json] | None = None) -> bytes:
+    error: dict[str, Json] = {"type": kind, "message": message}
+    return encode({"t": "answer", "id": number, "error": error if details is None else {**error, "details": details}})

@@ -20,13 +20,13 @@ from mcp.shared.inbound import (
     x_mcp_header_map,
 )
 from mcp.shared.message import ClientMessageMetadata, SessionMessage
-from mcp.types import CallToolResult, JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
+from mcp.types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
 
 from ...sandbox.wire import bounded_json
 from ...tools_registry.configuration import ServerConfig
 from ...tools_registry.json_lines import LARGE_CHARS, Lines, TooLong
 from ...tools_registry.upstream.message_faults import MESSAGE_BYTES_MAX
-from ...tools_registry.upstream.reading import whole
+from ...tools_registry.upstream.reading import as_sent
 from ...tools_registry.upstream.stdio_transport import end_process, start_process
 from ...tools_registry.upstream.transports import Watch, opened
 from ..upstream_tools.large_json import read_large, with_checkpoints
@@ -172,14 +172,13 @@ class ServerAddress:
 
 
 def _as_message(item: SessionMessage) -> Message:
-    """Return a message as it came, with structured content that a transport kept from the SDK's validation."""
+    """Return a message as it came, and not what stands in for it."""
     model = item.message
     message: Message = {name: getattr(model, name) for name in _MEMBERS if name in model.model_fields_set}
     if isinstance(model, JSONRPCError):
         message["error"] = model.error.model_dump(by_alias=True, exclude_unset=True)
-    elif isinstance(model, JSONRPCResponse) and "structuredContent" in model.result:
-        held = CallToolResult.model_construct(structured_content=model.result["structuredContent"])
-        message["result"] = {**model.result, "structuredContent": whole(held).structured_content}
+    elif isinstance(model, JSONRPCResponse):
+        message["result"] = dict(as_sent(model.result))
     return message
 
 

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Literal, cast
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
 from ...tools_registry.configuration import ServerConfig
-from ...tools_registry.errors import AnswerRefused, OutcomeUnknown, RegistryError
+from ...tools_registry.errors import AnswerRefused, OutcomeUnknown, RegistryError, ToolFailed
 from ...tools_registry.models import Tool
+from ...tools_registry.short_values import holds_more
 from ..errors import RequestRefused
 from ..host_call import Answer, Change, HostCall
 from ..host_work import Kind, in_thread
@@ -109,9 +110,7 @@ class RegistryCalls:
                     await call.before(Change(leaves=True, repeatable=tool.annotations.get("idempotentHint") is True))
                 result = await self._sent(calls, server, tool, fitting)
             except RegistryError as error:
-                unknown = may_change and isinstance(error, AnswerRefused | OutcomeUnknown)
-                kind = OUTCOME_UNKNOWN if unknown else "ToolError"
-                raise HostCallError(f"{error}{self.privacy.why_tokens(given)}", type=kind) from error
+                raise _failed_call(error, self.privacy.why_tokens(given), may_change=may_change) from error
             (await registry.usage()).called(calls.caller.scope, tool.full_name)
             value = _with_attachments(result)
             line.chars_out = await chars_of(value)
@@ -253,6 +252,23 @@ class RegistryCalls:
             )
         except RequestRefused as error:
             raise failed(str(error)) from error
+
+
+DETAIL_VALUES_MAX = 20_000
+DETAIL_CHARS_MAX = 1_000_000
+"""Of what a failed tool answered beside its message: more would hold up the event loop that writes it into a frame."""
+
+
+def _failed_call(error: RegistryError, why_tokens: str, *, may_change: bool) -> HostCallError:
+    """Return what code sees of a call that failed, with what else the tool answered as attributes of its error."""
+    unknown = may_change and isinstance(error, AnswerRefused | OutcomeUnknown)
+    message, details = f"{error}{why_tokens}", None
+    if isinstance(error, ToolFailed) and (error.structured is not None or error.content):
+        if holds_more([error.structured, *error.content], DETAIL_VALUES_MAX, chars_max=DETAIL_CHARS_MAX):
+            message += " (What else it answered is too large to be given.)"
+        else:
+            details = {"structured": error.structured, "content": error.content}
+    return HostCallError(message, type=OUTCOME_UNKNOWN if unknown else "ToolError", details=details)
 
 
 def _with_attachments(result: ToolResult) -> Json:

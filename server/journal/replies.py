@@ -1,6 +1,6 @@
 """What a call was answered, as journals and the recordings of skills keep it.
 
-A reply is `{"answer": …}` or `{"error": {"type": …, "message": …}}`.
+A reply is `{"answer": …}` or `{"error": {"type": …, "message": …, "details": …}}`, the last where there are some.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ _SHOWN_CHARS_MAX = 300
 
 def error_reply(error: HostCallError) -> dict[str, Json]:
     """Return the reply of a call that failed."""
-    return {"error": {"type": error.type, "message": error.message}}
+    told: dict[str, Json] = {"type": error.type, "message": error.message}
+    return {"error": told if error.details is None else {**told, "details": error.details}}
 
 
 def given(reply: Mapping[str, Json]) -> Json:
     """Return the answer of a reply. Raises `HostCallError` if that is an error."""
     error = reply.get("error")
     if isinstance(error, Mapping):
-        raise HostCallError(str(error["message"]), type=str(error["type"]))
+        details = cast("Mapping[str, Json] | None", error.get("details"))
+        raise HostCallError(str(error["message"]), type=str(error["type"]), details=details)
     return reply["answer"]
 
 

@@ -19,14 +19,13 @@ from mcp.shared.message import SessionMessage
 from mcp.types import (
     CallToolResult,
     JSONRPCError,
+    JSONRPCRequest,
     JSONRPCResponse,
     ListResourcesResult,
     ListResourceTemplatesResult,
     ListToolsResult,
-    ReadResourceResult,
     ResourcesCapability,
     ServerCapabilities,
-    Tool,
     jsonrpc_message_adapter,
 )
 
@@ -38,7 +37,7 @@ from sealab.tools_registry.upstream import pages, results
 from sealab.tools_registry.upstream.mcp_http_client import McpHttpClient
 from sealab.tools_registry.upstream.message_faults import MESSAGE_BYTES_MAX, fault_in
 from sealab.tools_registry.upstream.pages import LISTED_CHARS_MAX, PAGES_MAX, Pages
-from sealab.tools_registry.upstream.reading import VALUES_MAX, LargeMessages, Unreadable, message, whole
+from sealab.tools_registry.upstream.reading import VALUES_MAX, Answers, Incoming, Unreadable, whole
 from sealab.tools_registry.upstream.resources import list_resources, read_contents
 from sealab.tools_registry.upstream.results import value_of
 from sealab.tools_registry.upstream.upstreams import Upstreams
@@ -52,51 +51,52 @@ def line(**members: object) -> bytes:
     return json.dumps({"jsonrpc": "2.0", **members}).encode()
 
 
+def over_wire(text: bytes, method: str = "") -> Incoming:
+    """Return what becomes of a message of a server that was asked for something under the number 7."""
+    answers = Answers(read_in_thread)
+    if method:
+        answers.asked(SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=7, method=method)))
+    return answers.taken(SessionMessage(jsonrpc_message_adapter.validate_json(text)))
+
+
 @pytest.mark.parametrize(
-    "result",
+    ("method", "result"),
     [
-        {"resources": [{"uri": f"x://{n}", "name": "n"} for n in range(30_000)]},
-        {"prompts": [{"name": "p", "arguments": [{"name": "a"}] * 30_000}]},
-        {"contents": [{"uri": "x://1", "text": "t"}] * 6_000},
-        {"tools": [{"name": "t", "inputSchema": {"properties": {f"p{n}": {} for n in range(110_000)}}}]},
-        {"content": [{"type": "text", "text": "x", "annotations": {"audience": ["user"] * 60_000}}]},
-        {"content": [], "_meta": {str(n): n for n in range(60_000)}},
+        (
+            "tools/list",
+            {"tools": [{"name": "t", "inputSchema": {"properties": {f"p{n}": {} for n in range(110_000)}}}]},
+        ),
+        ("resources/list", {"resources": [{"uri": f"x://{n}", "name": "n"} for n in range(30_000)]}),
+        ("tools/call", {"content": [{"type": "text", "text": "x", "annotations": {"audience": ["user"] * 60_000}}]}),
+        ("tools/call", {"content": [], "structuredContent": {"rows": [{"n": n} for n in range(100_000)]}}),
+        ("tools/call", {"content": [], "structuredContent": {"sealab.kept": ""}}),
     ],
-    ids=["resources", "prompts", "contents", "tools", "annotations", "_meta"],
+    ids=["tools", "resources", "annotations", "structured content", "forged"],
 )
-async def test_a_result_with_more_values_than_the_sdk_is_given_is_refused(result: Json) -> None:
-    text = line(id=7, result=result)
-    over_http = LargeMessages(read_in_thread).taken(SessionMessage(jsonrpc_message_adapter.validate_json(text)))
-    for refused in (await message(text, read_in_thread), over_http):
+def test_of_what_is_asked_for_the_sdk_sees_nothing_and_the_caller_all(method: str, result: dict[str, Any]) -> None:
+    item = over_wire(line(id=7, result=result), method)
+    assert isinstance(item, SessionMessage)
+    assert isinstance(item.message, JSONRPCResponse)
+    assert len(json.dumps(item.message.result)) < 150
+    models = {"tools/list": ListToolsResult, "resources/list": ListResourcesResult, "tools/call": CallToolResult}
+    assert whole(models[method].model_validate(item.message.result, by_name=False)) == result
+
+
+def test_a_result_with_more_values_than_the_sdk_is_given_is_refused() -> None:
+    for text in (
+        line(id=7, result={"_meta": {str(n): n for n in range(60_000)}}),
+        line(id=7, result={"a": [0] * 60_000}),
+    ):
+        refused = over_wire(text)
         assert isinstance(refused, SessionMessage)
         assert isinstance(refused.message, JSONRPCError)
         assert "are taken" in str(refused.message.error)
 
 
 @pytest.mark.parametrize("asks", [{}, {"id": 3}])
-async def test_a_request_or_notification_with_too_many_values_is_not_handed_on(asks: dict[str, int]) -> None:
+def test_a_request_or_notification_with_too_many_values_is_not_handed_on(asks: dict[str, int]) -> None:
     text = line(method="notifications/message", params={"data": [0] * (VALUES_MAX + 1)}, **asks)
-    assert isinstance(await message(text, read_in_thread), Unreadable)
-    item = SessionMessage(jsonrpc_message_adapter.validate_json(text))
-    assert isinstance(LargeMessages(read_in_thread).taken(item), Unreadable)
-
-
-async def test_of_large_structured_content_the_sdk_sees_nothing_and_the_caller_all() -> None:
-    value = {"rows": [{"n": n} for n in range(100_000)]}
-    item = await message(line(id=7, result={"content": [], "structuredContent": value}), read_in_thread)
-    assert isinstance(item, SessionMessage)
-    assert isinstance(item.message, JSONRPCResponse)
-    assert len(json.dumps(item.message.result)) < 100
-    result = CallToolResult.model_validate(item.message.result, by_name=False)
-    assert whole(result).structured_content == value
-
-
-async def test_a_server_cannot_name_what_is_held_for_another() -> None:
-    forged = {"sealab.kept": ""}
-    item = await message(line(id=7, result={"content": [], "structuredContent": forged}), read_in_thread)
-    assert isinstance(item, SessionMessage)
-    assert isinstance(item.message, JSONRPCResponse)
-    assert whole(CallToolResult.model_validate(item.message.result)).structured_content == forged
+    assert isinstance(over_wire(text), Unreadable)
 
 
 class Threads:
@@ -118,8 +118,8 @@ class Threads:
             raise InterruptedError
 
 
-def answered(*content: dict[str, Any]) -> CallToolResult:
-    return CallToolResult.model_validate({"content": list(content)})
+def answered(*content: dict[str, Any]) -> dict[str, Any]:
+    return {"content": list(content)}
 
 
 def text(said: str) -> dict[str, Any]:
@@ -183,50 +183,53 @@ async def test_a_large_image_is_decoded_in_steps_and_many_let_others_run() -> No
     other.cancel()
     assert turns > 400
     for broken in (f"aGVsbG8={'A' * 600_000}", "A" * 600_001, "é"):
-        with pytest.raises(AnswerRefused, match="not valid base64"):
-            await value_of("t", answered({**image, "data": broken}), None, keep, in_thread=threads)
+        value = (await value_of("t", answered({**image, "data": broken}), None, keep, in_thread=threads)).value
+        assert value == {"type": "image", "mime_type": "image/png", "data": broken}
 
 
 async def test_contents_of_a_resource_are_read_as_an_answer_is() -> None:
     contents = [{"uri": "x://a", "mimeType": "application/json", "text": "[" + "1," * 20_000 + "1]"}]
     threads = Threads()
-    result = ReadResourceResult.model_validate({"contents": contents})
-    assert await read_contents("x://a", result, None, read_in_thread, threads) == [1] * 20_001
+    assert await read_contents("x://a", {"contents": contents}, None, read_in_thread, threads) == [1] * 20_001
     assert threads.works == 2
 
 
-def page(cursor: str | None, *, described: str = "") -> ListToolsResult:
-    tool = Tool(name="t", description=described, input_schema={"type": "object"})
-    return ListToolsResult(tools=[tool], next_cursor=cursor)
+def page(*, described: str = "") -> dict[str, Any]:
+    return {"tools": [{"name": "t", "description": described, "inputSchema": {"type": "object"}}]}
+
+
+def no_checkpoint() -> None:
+    """Go on."""
 
 
 def test_of_cursors_hashes_are_kept_and_their_number_and_length_are_bounded() -> None:
     taken = Pages("The list")
     for number in range(PAGES_MAX):
-        taken.take(page(None), f"{number}" + "c" * 10_000)
+        assert taken.take(page(), f"{number}" + "c" * 10_000, no_checkpoint)
     assert all(isinstance(each, bytes) and len(each) == 32 for each in taken._seen)
-    for cursor in ("new", "0" + "c" * 10_000, "c" * 100_000):
-        with pytest.raises(AnswerRefused, match="never ends"):
-            (taken if cursor == "new" else _with_first()).take(page(None), cursor)
+    with pytest.raises(AnswerRefused, match="never ends"):
+        taken.take(page(), "new", no_checkpoint)
+    first = Pages("The list")
+    with pytest.raises(AnswerRefused, match="never ends"):
+        first.take(page(), "c" * 100_000, no_checkpoint)
 
 
-def _with_first() -> Pages:
+def test_a_cursor_that_was_there_before_ends_the_list() -> None:
     taken = Pages("The list")
-    taken.take(page(None), "0" + "c" * 10_000)
-    return taken
+    assert taken.take(page(), "0", no_checkpoint) == "0"
+    assert taken.take(page(), "0", no_checkpoint) is None
 
 
 def test_all_pages_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "LISTED_CHARS_MAX", LISTED_CHARS_MAX // 32)
     taken = Pages("The list")
     for number in range(9):
-        taken.take(page(None, described="d" * 100_000), str(number))
+        taken.take(page(described="d" * 100_000), str(number), no_checkpoint)
     with pytest.raises(AnswerRefused, match=r"more than 1,000,000 characters"):
-        taken.take(page(None, described="d" * 100_000), "last")
+        taken.take(page(described="d" * 100_000), "last", no_checkpoint)
     empty = Pages("The list")
-    many = ListToolsResult(tools=[Tool(name="", input_schema={"a": [0] * 200_000})])
     with pytest.raises(AnswerRefused, match="characters"):
-        empty.take(many, None)
+        empty.take({"tools": [{"name": "", "inputSchema": {"a": [0] * 200_000}}]}, None, no_checkpoint)
 
 
 async def test_listed_resources_are_made_json_in_a_thread() -> None:
@@ -244,7 +247,7 @@ async def test_listed_resources_are_made_json_in_a_thread() -> None:
     threads = Threads()
     listed = await list_resources(cast("Client_", Client()), threads)
     assert [each["uri"] for each in listed if isinstance(each, dict)] == ["x://None", "x://2"]
-    assert threads.checkpoints == 2
+    assert threads.checkpoints >= 2
 
 
 async def test_a_server_whose_tools_changed_has_as_long_to_list_them_as_to_connect(tmp_path: Path) -> None:
@@ -270,7 +273,7 @@ async def sent(method: str, headers: dict[str, str], body: bytes) -> tuple[httpx
         return httpx2.Response(200, headers=headers, stream=httpx2.ByteStream(body))
 
     async with McpHttpClient(transport=httpx2.MockTransport(answer)) as client:
-        client.large = LargeMessages(read_in_thread)
+        client.answers = Answers(read_in_thread)
         request = client.build_request(method, "http://x/mcp", content=b'{"id":1}' if method == "POST" else None)
         response = await client.send(request, stream=True)
         await response.aread()
@@ -298,7 +301,7 @@ async def test_a_plain_event_stream_is_read_as_ever() -> None:
 
 
 async def test_a_large_text_that_is_no_answer_is_not_given_to_the_sdk() -> None:
-    body = b"[" + b"{}," * 10_000 + b"{}]"
+    body = b"[" + b"{}," * 100_000 + b"{}]"
     _, response = await sent("POST", {"content-type": "application/json"}, body)
     assert response.status_code == 502
     assert len(response.content) < 1000 < MESSAGE_BYTES_MAX

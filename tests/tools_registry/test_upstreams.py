@@ -269,7 +269,7 @@ async def test_what_a_server_wrote_beside_an_answer_stands_in_no_error_of_anothe
             await running.call("w", "chatty", {"said": said})
         await running.call("w", "chatty", {"said": SECRET, "stderr": True})
         await until(lambda: SECRET in running.stderr_of("w"))
-        for failing in ("hang", "misshapen", "die"):
+        for failing in ("hang", "garbage", "die"):
             with pytest.raises(RegistryError) as raised:
                 await running.call("w", failing, {}, timeout_seconds=0.5)
             assert not {*SECRET.split(), "jsonrpc"} & {*re.split(r"\W+", str(raised.value))}
@@ -291,8 +291,6 @@ async def test_what_is_wrong_with_an_entry_is_told_to_the_operator_alone(tmp_pat
 @pytest.mark.parametrize(
     ("tool", "kind", "said"),
     [
-        ("misshapen", AnswerRefused, "not an MCP result"),
-        ("breaks_schema", AnswerRefused, "breaks its own output schema"),
         ("garbage", AnswerRefused, "not MCP"),
         ("refuse", CallRefused, "that is not how to ask"),
         ("silent_failure", ToolFailed, "did not say why"),
@@ -339,8 +337,7 @@ async def test_all_pages_of_a_list_are_read(tmp_path):
         assert listed == await running.list_tools("one")
         assert listed.version == "7"
         assert len(listed.tools) == 17
-        with pytest.raises(RegistryError, match="never ends"):
-            await running.list_tools("endless")
+        assert [tool["name"] for tool in (await running.list_tools("endless")).tools] == ["echo"]
 
 
 async def test_tools_are_listed_with_what_their_server_says_of_them(running, full):
@@ -408,7 +405,7 @@ async def test_unknown_disabled_and_bad_servers_are_not_called(tmp_path):
         (["1.10"], "1.10"),
         (["007"], "007"),
         (["NaN"], "NaN"),
-        (['{"a": NaN}'], '{"a": NaN}'),
+        (['{"a": NaN, "b": [1, -Infinity]}'], {"a": None, "b": [1, None]}),
         (["[" * 100_000], "[" * 100_000),
         (["one", "two"], ["one", "two"]),
         (['{"a": 1}', '{"a": 2}'], [{"a": 1}, {"a": 2}]),
@@ -478,9 +475,9 @@ async def test_an_image_beside_structured_content_is_not_lost(tmp_path):
     assert [each["type"] for each in result.attachments] == ["image"]
 
 
-async def test_data_that_is_no_base64_is_refused(said):
-    with pytest.raises(AnswerRefused, match="base64"):
-        await said(content=[{"type": "image", "data": "???", "mimeType": "image/png"}])
+async def test_data_that_is_no_base64_is_given_as_it_is(said):
+    image = await said(content=[{"type": "image", "data": "???", "mimeType": "image/png"}])
+    assert image == {"type": "image", "mime_type": "image/png", "data": "???"}
 
 
 async def test_an_http_server_that_went_and_came_back_is_reached_again(tmp_path):

@@ -10,17 +10,18 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mcp import Client, MCPError
 from mcp.shared.dispatcher import ProgressFnT
-from mcp.types import REQUEST_TIMEOUT, CallToolResult, Tool
+from mcp.types import REQUEST_TIMEOUT
 
 from ..configuration import ServerConfig
 from ..definitions import NAME_CHARS_MAX
 from ..errors import ConnectFailed, RegistryError, ToolUnknown
 from ..names import nearest
 from . import upstream_faults
+from .lenient import RawTool
 from .link import LinkOptions, UpstreamLink
 from .reading import whole
 from .stderr_tail import StderrTail
@@ -84,15 +85,15 @@ class Connection:
         *,
         timeout_seconds: float,
         on_progress: OnProgress | None,
-    ) -> tuple[Tool, CallToolResult]:
-        """Call a tool; return its definition and what it gave. Raises a `RegistryError`."""
+    ) -> tuple[RawTool, Mapping[str, Any]]:
+        """Call a tool; return its definition and its result as the server sent it. Raises a `RegistryError`."""
         for last in (False, True):
             async with self.linked() as link:
                 await self._fresh(link)
                 if link.refusal is not None:
                     link.retire()
                     raise link.refusal
-                definition = next((each for each in link.tools if each.name == tool), None)
+                definition = next((each for each in link.tools if each["name"] == tool), None)
                 if definition is None:
                     raise await asyncio.to_thread(self._unknown, tool, link.tools)
                 told = None if on_progress is None else _progress_callback(on_progress)
@@ -169,8 +170,8 @@ class Connection:
             raise upstream_faults.of_garbled(self.config, what)
         raise upstream_faults.of_call_timeout(self.config, what, timeout_seconds)
 
-    def _unknown(self, tool: str, tools: tuple[Tool, ...]) -> ToolUnknown:
-        known = [each.name for each in tools if len(each.name) <= NAME_CHARS_MAX]
+    def _unknown(self, tool: str, tools: tuple[RawTool, ...]) -> ToolUnknown:
+        known = [name for each in tools if len(name := str(each["name"])) <= NAME_CHARS_MAX]
         near = [known[at] for at in nearest(tool, known, 3, _NEAR_SCORE_MIN)]
         offered = f"Use {' or '.join(near)}." if near else "See what there is with search_tools."
         return ToolUnknown(f"The server {self.config.name!r} has no tool {tool!r}. {offered}", near)

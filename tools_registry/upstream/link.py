@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from contextvars import Context
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal
 from weakref import WeakSet
@@ -19,17 +20,19 @@ from weakref import WeakSet
 import anyio
 from mcp import Client, MCPError
 from mcp.client.subscriptions import SubscriptionLost
-from mcp.types import METHOD_NOT_FOUND, CallToolResult, Implementation, Tool, ToolListChangedNotification
+from mcp.types import METHOD_NOT_FOUND, CallToolResult, Implementation, ToolListChangedNotification
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from ..configuration import ServerConfig
 from ..errors import AnswerRefused, RegistryError
 from ..json_lines import ReadJson, read_in_thread
-from ..threads import InThread, in_default_thread
+from ..threads import Checkpoint, InThread, in_default_thread
 from ..untraced import untrace_sdk
-from . import upstream_faults
+from . import lenient, upstream_faults
+from .lenient import LeftOut, RawTool
 from .pages import Pages
+from .reading import has_header, whole
 from .stderr_tail import StderrTail
 from .transports import Watch, opened
 
@@ -63,7 +66,7 @@ class LinkOptions:
     era: Era = "auto"
     auth: Callable[[], httpx2.Auth | None] = field(default=lambda: None)
     elicit: ElicitationFnT | None = None
-    on_listed: Callable[[tuple[Tool, ...]], RegistryError | None] = field(default=lambda _tools: None)
+    on_listed: Callable[[tuple[RawTool, ...]], RegistryError | None] = field(default=lambda _tools: None)
     on_change: Callable[[], None] = field(default=lambda: None)
     read_large: ReadJson = read_in_thread
     in_thread: InThread = in_default_thread
@@ -74,7 +77,8 @@ class UpstreamLink:
 
     def __init__(self, config: ServerConfig, stderr: StderrTail, options: LinkOptions) -> None:
         self.config = config
-        self.tools: tuple[Tool, ...] = ()
+        self.tools: tuple[RawTool, ...] = ()
+        self.left_out: tuple[LeftOut, ...] = ()
         self.refusal: RegistryError | None = None
         self.closing = False
         self.users = 0
@@ -217,7 +221,8 @@ class UpstreamLink:
 
     async def _list(self) -> None:
         """Ask for all pages of the list of tools. Raises what the SDK raises, and `AnswerRefused`."""
-        tools: dict[str, Tool] = {}
+        tools: dict[str, RawTool] = {}
+        left_out: list[LeftOut] = []
         cursor: str | None = None
         pages = Pages(f"The list of tools of the server {self.config.name!r}")
         while True:
@@ -231,18 +236,22 @@ class UpstreamLink:
                 ):
                     break
                 raise
-            for tool in page.tools:
-                tools.setdefault(tool.name, tool)
-            cursor = page.next_cursor
-            pages.take(page, cursor)
+            given, taken = whole(page), {tool.name for tool in page.tools}
+            cursor = await self._options.in_thread(partial(pages.take, given, page.next_cursor))
+            read = await self._options.in_thread(partial(_read, self.config.name, given.get("tools"), taken))
+            for each in read:
+                if isinstance(each, LeftOut):
+                    left_out.append(each)
+                else:
+                    tools.setdefault(str(each["name"]), each)
             if not cursor:
                 break
             if len(tools) > TOOLS_LISTED_MAX:
-                raise AnswerRefused(
-                    f"The server {self.config.name!r} lists more than {TOOLS_LISTED_MAX:,} tools. "
-                    "Tell the server's author."
-                )
-        self.tools = tuple(tools.values())
+                raise _too_many(self.config.name)
+        for each in left_out:
+            if each not in self.left_out:
+                _LOG.warning("The server %s: the tool %s is left out: %s.", self.config.name, each.tool, each.reason)
+        self.tools, self.left_out = tuple(tools.values()), tuple(left_out)
         self.refusal = await asyncio.to_thread(self._options.on_listed, self.tools)
 
     async def _listen(self) -> None:
@@ -316,6 +325,24 @@ class UpstreamLink:
         if line := self._stderr.last_line_since(self._written):
             return f" (its stderr ends: “{line[:_EXCERPT_CHARS]}”)"
         return f" (it wrote “{self._garbage}”, which is not MCP)" if self._garbage else ""
+
+
+def _read(server: str, listed: object, taken: Container[str], checkpoint: Checkpoint) -> list[RawTool | LeftOut]:
+    """Read a page of tools; of those whose arguments go into headers of HTTP the SDK takes those that are right."""
+    read: list[RawTool | LeftOut] = []
+    if isinstance(listed, list) and len(listed) > TOOLS_LISTED_MAX:
+        raise _too_many(server)
+    for each in listed if isinstance(listed, list) else ():
+        one = lenient.tool(each)
+        if not isinstance(one, LeftOut) and one["name"] not in taken and has_header(each.get("inputSchema")):
+            one = LeftOut(str(one["name"]), "its x-mcp-header is not as MCP demands")
+        read.append(one)
+        checkpoint()
+    return read
+
+
+def _too_many(server: str) -> AnswerRefused:
+    return AnswerRefused(f"The server {server!r} lists more than {TOOLS_LISTED_MAX:,} tools. Tell the server's author.")
 
 
 async def _unchecked(name: str, result: CallToolResult) -> None:

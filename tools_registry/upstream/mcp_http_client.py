@@ -16,9 +16,9 @@ from typing_extensions import override
 
 from ..errors import SignInNeeded
 from ..http_bodies import BodyTooLarge, bounded_body
-from ..json_lines import is_costly
+from ..json_lines import LARGE_CHARS
 from .message_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, error_of
-from .reading import LargeMessages
+from .reading import Answers, is_read_by_sdk
 
 _EXCERPT_CHARS = 300
 _ABOUT_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
@@ -37,10 +37,10 @@ NOT_SENT = (
 class McpHttpClient(httpx2.AsyncClient):
     """Sends MCP messages; only `POST` carries one, so only its failures are answered here.
 
-    `large` reads the large answers, where it is set.
+    `answers` reads what the SDK would not, where it is set.
     """
 
-    large: LargeMessages | None = None
+    answers: Answers | None = None
 
     @override
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
@@ -75,8 +75,8 @@ class McpHttpClient(httpx2.AsyncClient):
             if _is_packed(response):
                 await response.aclose()
                 return httpx2.Response(httpx2.codes.BAD_GATEWAY, request=request)
-            if self.large is not None:
-                response.stream = _Events(response.stream, self.large)
+            if self.answers is not None:
+                response.stream = _Events(response.stream, self.answers)
         return response
 
     async def _streamed(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
@@ -85,15 +85,17 @@ class McpHttpClient(httpx2.AsyncClient):
             await response.aclose()
             return _answer(request, HttpFault(Fault.NOT_MCP, 0, "an event stream that is packed"), 502)
         contained = _Contained(response.stream)
-        response.stream = contained if self.large is None else _Events(contained, self.large)
+        response.stream = contained if self.answers is None else _Events(contained, self.answers)
         return response
 
     async def _answered_whole(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         """Return the answer to a message in one piece, a large one as the small one that stands for it."""
         whole = await _whole(request, response)
-        if self.large is None or not is_costly(whole.content):
+        if self.answers is None or is_read_by_sdk(whole.content):
             return whole
-        small = await self.large.stand_in(whole.content)
+        small = await self.answers.stand_in(whole.content)
+        if small is None and len(whole.content) <= LARGE_CHARS:
+            return whole
         if small is None:
             fault = HttpFault(Fault.NOT_MCP, response.status_code, "a large text that is no answer")
             return _answer(request, fault, httpx2.codes.BAD_GATEWAY)
@@ -176,14 +178,14 @@ class _Contained(httpx2.AsyncByteStream):
 class _Events(httpx2.AsyncByteStream):
     """A stream of events in which small answers stand in for large ones."""
 
-    def __init__(self, stream: httpx2.SyncByteStream | httpx2.AsyncByteStream, large: LargeMessages) -> None:
+    def __init__(self, stream: httpx2.SyncByteStream | httpx2.AsyncByteStream, answers: Answers) -> None:
         assert isinstance(stream, httpx2.AsyncByteStream)
         self._stream = stream
-        self._large = large
+        self._answers = answers
 
     @override
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for chunk in self._large.of_events(self._stream):
+        async for chunk in self._answers.of_events(self._stream):
             yield chunk
 
     @override

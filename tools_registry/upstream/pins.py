@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +20,8 @@ from typing import cast
 from ..configuration import Document, document_of, unusable
 from ..errors import ConfigurationRefused, Quarantined, StateUnavailable
 from ..kept import KeptText, kept_at
-from ..models import Json
 from ..names import test_of
-
-RawTool = Mapping[str, Json]
-"""A tool as its server lists it: name, title, description, input_schema, output_schema, annotations; what is not
-published is missing. The keys of annotations are MCP's own, in camelCase."""
+from .lenient import RawTool
 
 PINNED_KEYS = ("title", "description", "input_schema", "output_schema", "annotations")
 

@@ -11,35 +11,42 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import re
 import time
 import uuid
-from collections.abc import AsyncIterable, AsyncIterator, Iterator
-from typing import Self
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
+from typing import Any, Self, cast
 
 from mcp.shared.message import SessionMessage
-from mcp.types import CallToolResult, JSONRPCError, JSONRPCMessage, JSONRPCResponse, jsonrpc_message_adapter
+from mcp.types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, Result, jsonrpc_message_adapter
+from pydantic import BaseModel
+from pydantic_core import from_json
 
-from ..json_lines import LARGE_CHARS, Edges, Lines, ReadJson, TooLong, is_costly
+from ..json_lines import LARGE_CHARS, Edges, Lines, ReadJson, TooLong
+from ..models import Json
 from ..short_values import holds_more
+from . import lenient
 from .message_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, error_of
 
-BLOCKS_MAX = 5_000
-"""Blocks of content in one answer: each is validated in the event loop, against each kind of block that there is."""
-TOOLS_MAX = 10_000
-"""Tools in one page of a list."""
 VALUES_MAX = 50_000
-"""Values of a message beside structured content: the SDK validates them in the event loop."""
-TOOL_VALUES_MAX = 100_000
-"""Values of a page of tools: most stand in their schemas, which are validated faster."""
-_LISTS = (
-    ("content", BLOCKS_MAX, "blocks of content"),
-    ("contents", BLOCKS_MAX, "contents of a resource"),
-    ("tools", TOOLS_MAX, "tools at once"),
-)
-_STRUCTURED = "structuredContent"
-_LIGHT_VALUES = 1_000
+"""Values of a message that the SDK validates in the event loop."""
+_EMPTY: dict[str, dict[str, Json]] = {
+    "tools/list": {"tools": []},
+    "tools/call": {"content": []},
+    "resources/list": {"resources": []},
+    "resources/templates/list": {"resourceTemplates": []},
+    "resources/read": {"contents": []},
+    "prompts/list": {"prompts": []},
+}
+"""What the SDK gets in the place of a result that is read here: its models would refuse the whole for one odd part."""
+_COMPLETE: dict[str, Json] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+_ASKED_MAX = 4_096
+_HEADER = "x-mcp-header"
+_HEADER_VALUES_MAX = 100_000
+"""Values of a page of tools that is looked through for such arguments."""
 _EXCERPT_CHARS = 160
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _KEPT = "sealab.kept"
 _KEPT_MAX = 16
 _DATA = b"data:"
@@ -55,16 +62,28 @@ async def message(line: bytes | TooLong, read_large: ReadJson) -> Incoming:
     """Return the message on one line, or what stands for it: an error for its call, else the exception."""
     if isinstance(line, TooLong):
         return _refused(line.edges, f"{line.size} bytes, and at most {MESSAGE_BYTES_MAX} are taken")
+    is_large = len(line) > LARGE_CHARS
     try:
         text = line.decode("utf-8", "replace")
-        if len(line) <= LARGE_CHARS:
-            return _bounded(jsonrpc_message_adapter.validate_json(text, by_name=False))
-        value = await read_large(text)
-        return _bounded(jsonrpc_message_adapter.validate_python(value, by_name=False))
+        value = await read_large(text) if is_large else _json(text)
+        return SessionMessage(jsonrpc_message_adapter.validate_python(lenient.message(value), by_name=False))
     except ValueError as error:
-        return error if len(line) <= LARGE_CHARS else _refused(Edges.of(line), str(error))
+        return _refused(Edges.of(line), str(error)) if is_large else error
     except Exception as error:  # noqa: BLE001 - whatever keeps `read_large` from reading one ends no connection
         return _refused(Edges.of(line), str(error))
+
+
+def _json(text: str) -> Json:
+    """Return what a JSON text holds. Raises `Unreadable`."""
+    try:
+        return cast("Json", from_json(text))
+    except ValueError:
+        # Half of a pair of surrogates, or a control character in a text: other writers let them pass.
+        try:
+            value = json.loads(text, strict=False)
+        except ValueError:
+            raise Unreadable(text[:_EXCERPT_CHARS]) from None
+        return cast("Json", json.loads(_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False))))
 
 
 def _refused(edges: Edges, why: str) -> Incoming:
@@ -74,27 +93,19 @@ def _refused(edges: Edges, why: str) -> Incoming:
     return _error(number, why)
 
 
-def _bounded(item: JSONRPCMessage) -> Incoming:
-    """Return the message, or what stands for it where it has more to validate than is taken."""
-    if isinstance(item, JSONRPCResponse):
-        result = item.result
-        for key, most, what in _LISTS:
-            given = result.get(key)
-            if isinstance(given, list) and len(given) > most:
-                return _error(item.id, f"{len(given)} {what}, and at most {most} are taken")
-        most = TOOL_VALUES_MAX if "tools" in result else VALUES_MAX
-        if holds_more([value for key, value in result.items() if key != _STRUCTURED], most):
-            return _error(item.id, f"more than the {most} values that are taken beside structured content")
-        structured = result.get(_STRUCTURED)
-        if holds_more(structured, _LIGHT_VALUES):
-            result[_STRUCTURED] = {_KEPT: _Held(structured)}
-    elif not isinstance(item, JSONRPCError) and holds_more(item.params, VALUES_MAX):
-        return Unreadable(f"{item.method[:_EXCERPT_CHARS]} with more than {VALUES_MAX} values")
-    return SessionMessage(item)
+def is_read_by_sdk(text: bytes) -> bool:
+    """Return whether the SDK's reader of a message, which works in the event loop, takes it as it is meant."""
+    if len(text) > LARGE_CHARS or lenient.SDK_CODE in text:
+        return False
+    try:
+        jsonrpc_message_adapter.validate_json(text, by_name=False)
+    except ValueError:
+        return False
+    return True
 
 
 class _Held(str):
-    """Holds structured content: the SDK would validate each of its values, and finds a text."""
+    """Holds a result that the SDK is to hand on and not to validate; it finds a text."""
 
     __slots__ = ("value",)
 
@@ -102,30 +113,76 @@ class _Held(str):
         """Return an empty text."""
         return super().__new__(cls, "")
 
-    def __init__(self, value: object) -> None:
+    def __init__(self, value: Mapping[str, Any]) -> None:
         self.value = value
 
 
-def whole(result: CallToolResult) -> CallToolResult:
-    """Give a result that the SDK has validated the structured content that was kept from it, if any was."""
-    held = result.structured_content.get(_KEPT) if isinstance(result.structured_content, dict) else None
-    if isinstance(held, _Held):
-        result.structured_content = held.value
-    return result
+def whole(result: BaseModel) -> Mapping[str, Any]:
+    """Return a result as its server sent it, after the SDK has handed on what stands in for it."""
+    dumped = {"_meta": result.meta} if isinstance(result, Result) and result.meta else {}
+    sent = as_sent(dumped)
+    return result.model_dump(by_alias=True, exclude_none=True) if sent is dumped else sent
+
+
+def as_sent(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the result for which one stands in, or this one where it stands for itself."""
+    meta = result.get("_meta")
+    held = meta.get(_KEPT) if isinstance(meta, Mapping) else None
+    return held.value if isinstance(held, _Held) else result
+
+
+def _stood_in(method: str, result: dict[str, Any]) -> dict[str, Any]:
+    """Return what stands in for a result. The SDK has to see which arguments of tools go into headers of HTTP."""
+    made = {**_EMPTY[method], **_COMPLETE, "_meta": {_KEPT: _Held(result)}}
+    if isinstance(cursor := result.get("nextCursor"), str):
+        made["nextCursor"] = cursor
+    tools = result.get("tools")
+    if method == "tools/list" and isinstance(tools, list) and not holds_more(tools, _HEADER_VALUES_MAX):
+        made["tools"] = [
+            {"name": each["name"], "inputSchema": each["inputSchema"]}
+            for each in tools
+            if isinstance(each, dict) and isinstance(each.get("name"), str) and has_header(each.get("inputSchema"))
+        ]
+    return made
+
+
+def has_header(schema: object) -> bool:
+    """Return whether an argument of an input schema is to be sent in a header of HTTP too (SEP-2243)."""
+    waiting = [schema]
+    while waiting:
+        each = waiting.pop()
+        properties = each.get("properties") if isinstance(each, dict) else None
+        if isinstance(properties, dict):
+            if any(isinstance(one, dict) and _HEADER in one for one in properties.values()):
+                return True
+            waiting += properties.values()
+    return False
 
 
 def _error(number: int | str, why: str) -> SessionMessage:
-    error = error_of(HttpFault(Fault.TOO_LARGE, 0, why[:_EXCERPT_CHARS]))
-    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=error))
+    return _fault(number, Fault.TOO_LARGE, why[:_EXCERPT_CHARS])
 
 
-class LargeMessages:
-    """Holds the large answers of one connection over HTTP while others stand in for them."""
+def _fault(number: int | str, fault: Fault, why: str) -> SessionMessage:
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=error_of(HttpFault(fault, 0, why))))
+
+
+class Answers:
+    """Holds the answers of one connection while others stand in for them: the SDK hands on, and does not judge."""
 
     def __init__(self, read_large: ReadJson) -> None:
         self._read_large = read_large
         self._pace = Pace()
         self._kept: dict[str, SessionMessage] = {}
+        self._asked: dict[int | str, str] = {}
+        """The methods of requests under way whose results are read here."""
+
+    def asked(self, item: SessionMessage) -> None:
+        """Note what is asked; a request without an answer is forgotten after thousands of others."""
+        if isinstance(item.message, JSONRPCRequest) and item.message.method in _EMPTY:
+            while len(self._asked) >= _ASKED_MAX:
+                del self._asked[next(iter(self._asked))]
+            self._asked[item.message.id] = item.message.method
 
     async def stand_in(self, text: bytes | TooLong) -> bytes | None:
         """Read an answer and return a small one for `taken`; None where it is none, or does not say which it is."""
@@ -142,23 +199,33 @@ class LargeMessages:
         return small.model_dump_json(by_alias=True).encode()
 
     def taken(self, item: Incoming) -> Incoming:
-        """Return what a message stands for, if it stands for one; else the message, bounded as by `message`."""
+        """Return what a message stands for, if it stands for one, ready for the SDK."""
         if not isinstance(item, SessionMessage):
             return item
         small = item.message
-        if not isinstance(small, JSONRPCResponse) or set(small.result) != {_KEPT}:
-            bounded = _bounded(small)
-            if not isinstance(bounded, SessionMessage):
-                return bounded
-            item.message = bounded.message
-            return item
-        kept = self._kept.pop(str(small.result[_KEPT]), None)
-        if kept is None:
-            error = error_of(HttpFault(Fault.CUT_OFF, 0, "too many large answers came at once"))
-            item.message = JSONRPCError(jsonrpc="2.0", id=small.id, error=error)
-        else:
+        if isinstance(small, JSONRPCResponse) and set(small.result) == {_KEPT}:
+            kept = self._kept.pop(str(small.result[_KEPT]), None)
+            if kept is None:
+                return _fault(small.id, Fault.CUT_OFF, "too many large answers came at once")
             assert isinstance(kept.message, JSONRPCResponse | JSONRPCError)
             item.message = kept.message.model_copy(update={"id": small.id})
+        return self._for_sdk(item)
+
+    def _for_sdk(self, item: SessionMessage) -> Incoming:
+        read = item.message
+        if isinstance(read, JSONRPCResponse):
+            number = read.id
+            if number not in self._asked and isinstance(number, str) and number.isdecimal():
+                number = int(number)  # some answer with the text of the number
+            method = self._asked.pop(number, None)
+            if method is not None and read.result.get("resultType") in {None, "complete"}:
+                item.message = JSONRPCResponse(jsonrpc="2.0", id=number, result=_stood_in(method, read.result))
+            elif holds_more(read.result, VALUES_MAX):
+                return _error(read.id, f"more than the {VALUES_MAX} values that are taken")
+        elif isinstance(read, JSONRPCError):
+            self._asked.pop(cast("int | str", read.id), None)
+        elif holds_more(read.params, VALUES_MAX):
+            return Unreadable(f"{read.method[:_EXCERPT_CHARS]} with more than {VALUES_MAX} values")
         return item
 
     async def of_events(self, stream: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
@@ -176,8 +243,7 @@ class LargeMessages:
                 continue
             given = bytearray()
             for line in cut.feed(chunk):
-                large = isinstance(line, TooLong) or is_costly(line)
-                given += (await self._of_line(line) if large else line) + b"\n"  # type: ignore[operator]
+                given += await self._of_line(line) + b"\n"
             last = chunk.rpartition(b"\n")[2]
             # A stream may end its lines in carriage returns alone: nothing of such a one is held back.
             passes = b"\r" in last[:-1] or (returned and not chunk.startswith(b"\n"))
@@ -196,7 +262,9 @@ class LargeMessages:
             small = await self.stand_in(TooLong(line.size, edges))
             return b"data: " + small if small is not None else b": an event above the bound"
         text = line.removeprefix(_DATA).strip()
-        small = await self.stand_in(text) if line.startswith(_DATA) and text.endswith(b"}") else None
+        if not line.startswith(_DATA) or not text.endswith(b"}") or is_read_by_sdk(text):
+            return line
+        small = await self.stand_in(text)
         return line if small is None else b"data: " + small
 
 

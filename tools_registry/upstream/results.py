@@ -19,17 +19,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from math import isfinite
-from typing import TYPE_CHECKING, Never, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from ..errors import AnswerRefused, ToolFailed
 from ..json_lines import LARGE_CHARS, ReadJson, read_in_thread
 from ..models import Json
+from ..schema_checks import CheckEnded, best_error, end_of, ending_after, path_text
 from ..short_values import holds_more, null_what_json_lacks
 from ..threads import Checkpoint, InThread, in_default_thread
+from .lenient import CallResult, block, call_result
 from .python_literals import looks_like_literal, read_literal
-
-if TYPE_CHECKING:
-    from mcp.types import BlobResourceContents, CallToolResult, ContentBlock, TextResourceContents
 
 Keep = Callable[[bytes, str, str], Awaitable[str]]
 """Takes content with its MIME type and a file name, keeps it, and returns the handle by which code can fetch it."""
@@ -40,6 +39,9 @@ base64 for `handle` where nothing keeps content; `{type: "resource_link", uri, n
 
 ERROR_MAX_CHARS = 4000
 """How much of a server's own message an error carries."""
+
+BLOCKS_MAX = 50_000
+"""Blocks of content in one answer."""
 
 _LIGHT_PARTS = 50
 _LIGHT_CHARS = 16_000
@@ -58,7 +60,8 @@ class ToolResult:
     """What a call gave; `attachments` is what the value does not hold, since structured content stands for it.
 
     `parts` are the texts and attachments as they came; with `is_structured` the value is none of them. `has_nulls` says
-    that null stands for numbers in it that JSON does not have.
+    that null stands for numbers in it that JSON does not have, `broken` what of the value breaks the tool's own output
+    schema.
     """
 
     value: Json
@@ -66,6 +69,7 @@ class ToolResult:
     parts: tuple[Json, ...] = field(default=(), compare=False)
     is_structured: bool = field(default=False, compare=False)
     has_nulls: bool = field(default=False, compare=False)
+    broken: str = field(default="", compare=False)
 
 
 def wraps_result(output_schema: object) -> bool:
@@ -108,30 +112,63 @@ def unwrapped_schema(output_schema: Mapping[str, Json]) -> Json:
 
 async def value_of(
     tool: str,
-    result: CallToolResult,
+    result: Mapping[str, Any],
     output_schema: object,
     keep: Keep | None,
     *,
     read_large: ReadJson = read_in_thread,
     in_thread: InThread = in_default_thread,
+    is_checked: bool = True,
 ) -> ToolResult:
-    """Return the value of a result. Raises `ToolFailed` with the server's message, or `AnswerRefused`."""
-    if result.is_error:
-        raise ToolFailed(_message(tool, result.content))
-    parts = await parts_of(tool, result.content, keep, in_thread)
-    if result.structured_content is not None:
-        structured = cast("Json", result.structured_content)
+    """Return the value of a result of `tools/call`, as its server sent it, judged by the output schema if asked to.
+
+    Raises `ToolFailed` with the server's message and what else it answered.
+    """
+    read = call_result(result)
+    parts = await parts_of(tool, read, keep, in_thread)
+    if read.is_error:
+        texts = tuple(part for part in parts if isinstance(part, str))
+        raise ToolFailed(_message(tool, texts, read.structured), structured=read.structured, content=texts)
+    if read.is_structured:
+        structured = read.structured
         if isinstance(structured, Mapping) and set(structured) == {"result"}:
             wrapped = wraps_result(output_schema) if output_schema is not None else await _is_wrapped(structured, parts)
             structured = structured["result"] if wrapped else structured
         attachments = tuple(part for part in parts if isinstance(part, Mapping))
-        if holds_more(structured, _LIGHT_CHARS):
-            structured, has_nulls = await in_thread(lambda _checkpoint: null_what_json_lacks(structured))
-        else:
-            structured, has_nulls = null_what_json_lacks(structured)
-        return ToolResult(structured, attachments, tuple(parts), is_structured=True, has_nulls=has_nulls)
+        judge = partial(_judged, output_schema if is_checked else None, read.structured, structured)
+        is_light = judge.args[0] is None and not holds_more(structured, _LIGHT_CHARS)
+        structured, has_nulls, broken = judge(lambda: None) if is_light else await in_thread(judge)
+        return ToolResult(structured, attachments, tuple(parts), is_structured=True, has_nulls=has_nulls, broken=broken)
     values = await parsed_all(parts, read_large, in_thread)
-    return ToolResult(None if not values else values[0] if len(values) == 1 else values, parts=tuple(parts))
+    value, has_nulls = null_what_json_lacks(None if not values else values[0] if len(values) == 1 else values)
+    broken = "it has no structured content" if is_checked and output_schema is not None else ""
+    return ToolResult(value, parts=tuple(parts), has_nulls=has_nulls, broken=broken)
+
+
+CHECK_SECONDS = 2.0
+"""How long the check of one answer by its output schema may take; the rest of it counts as right."""
+_WRONG_CHARS_MAX = 400
+
+
+def _judged(schema: object, whole: Json, value: Json, checkpoint: Checkpoint) -> tuple[Json, bool, str]:
+    """Return a value, whether null stands in it for what JSON lacks, and what of the whole breaks a schema."""
+    broken = "" if schema is None else _first_wrong(schema, whole, checkpoint)
+    return *null_what_json_lacks(value), broken
+
+
+def _first_wrong(schema: object, value: object, checkpoint: Checkpoint) -> str:
+    """Return what of a value breaks a schema, or nothing. Security boundary: the SDK would check in the event loop."""
+    try:
+        error = best_error(schema, value, ending_after(CHECK_SECONDS, checkpoint))
+    except CheckEnded:
+        return ""
+    except Exception:  # noqa: BLE001 - whatever a broken schema makes of it
+        checkpoint()  # which is what raised it, where the run is over
+        return ""
+    if error is None:
+        return ""
+    path, message = path_text(error.absolute_path)[:_WRONG_CHARS_MAX], end_of(error.message, _WRONG_CHARS_MAX)
+    return f"at {path}: {message}" if path else message
 
 
 def parsed(text: str) -> Json:
@@ -141,10 +178,10 @@ def parsed(text: str) -> Json:
     """
     stripped = text.strip()
     try:
-        value = cast("Json", json.loads(stripped, parse_constant=_no_constant, parse_float=_finite))
+        value = cast("Json", json.loads(stripped))  # with NaN and infinities, which many writers give
     except (ValueError, RecursionError):
         return text
-    if isinstance(value, int | float) and json.dumps(value) != stripped:
+    if isinstance(value, int | float) and (not isfinite(value) or json.dumps(value) != stripped):
         return text
     return value
 
@@ -204,17 +241,10 @@ async def _is_wrapped(structured: Mapping[str, Json], parts: Sequence[Json]) -> 
     return len(texts) == 1 and len(texts[0]) <= LARGE_CHARS and parsed(texts[0]) == inner
 
 
-def _no_constant(name: str) -> Never:
-    raise ValueError(f"{name} is not valid JSON")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    return number if isfinite(number) else _no_constant(text)
-
-
-def _message(tool: str, content: Sequence[ContentBlock]) -> str:
-    text = "\n".join(block.text for block in content if block.type == "text").strip()
+def _message(tool: str, texts: Sequence[str], structured: Json) -> str:
+    text = "\n".join(texts).strip()
+    if structured is not None and (not text or _NO_REASON.fullmatch(text[:ERROR_MAX_CHARS])):
+        text = json.dumps(structured, ensure_ascii=False)
     if not text:
         return f"The tool {tool!r} failed and did not say why. Look at its arguments, or try `sealab servers test`."
     if _NO_REASON.fullmatch(text[:ERROR_MAX_CHARS]):
@@ -225,9 +255,16 @@ def _message(tool: str, content: Sequence[ContentBlock]) -> str:
     return text
 
 
-async def parts_of(tool: str, blocks: Sequence[ContentBlock], keep: Keep | None, in_thread: InThread) -> list[Json]:
-    """Return the text of each block, or an attachment for what is not text. Raises `AnswerRefused`."""
-    read = await _done(len(blocks), sum(map(_chars_of, blocks)), partial(_read, tool, blocks, keep), in_thread)
+async def parts_of(tool: str, result: CallResult, keep: Keep | None, in_thread: InThread) -> list[Json]:
+    """Return the text of each block of content, or an attachment for what is not text. Raises `AnswerRefused`."""
+    count = len(result.content)
+    if count > BLOCKS_MAX:
+        raise AnswerRefused(
+            f"The tool {tool!r} answered with {count} blocks of content, and at most {BLOCKS_MAX} are taken. "
+            "It may have done its work; ask it for less."
+        )
+    chars = sum(map(_chars_of, result.content[:_LIGHT_PARTS]))
+    read = await _done(count, chars, partial(_read, tool, result.content, keep), in_thread)
     parts: list[Json] = []
     for part in read:
         if isinstance(part, _ToKeep):
@@ -250,50 +287,43 @@ class _ToKeep:
     name: str
 
 
-def _chars_of(block: ContentBlock) -> int:
-    match block.type:
-        case "text":
-            return len(block.text)
-        case "image" | "audio":
-            return len(block.data)
-        case "resource":
-            text = "text" in block.resource.model_fields_set
-            held = block.resource
-            return len(cast("TextResourceContents", held).text if text else cast("BlobResourceContents", held).blob)
-    return _LIGHT_CHARS  # of a link: it is written anew
+def _chars_of(given: object) -> int:
+    """Return about how long a block is; one that has to be written anew counts as long."""
+    if isinstance(given, str):
+        return len(given)
+    held = given.get("resource", given) if isinstance(given, dict) else None
+    found = (
+        next((held[key] for key in ("text", "data", "blob") if key in held), None) if isinstance(held, dict) else None
+    )
+    return len(found) if isinstance(found, str) else _LIGHT_CHARS
 
 
-def _read(tool: str, blocks: Sequence[ContentBlock], keep: Keep | None, checkpoint: Checkpoint) -> list[Json | _ToKeep]:
+def _read(tool: str, blocks: Sequence[object], keep: Keep | None, checkpoint: Checkpoint) -> list[Json | _ToKeep]:
     read: list[Json | _ToKeep] = []
-    for number, block in enumerate(blocks, 1):
-        read.append(_part(tool, number, block, checkpoint, is_kept=keep is not None))
+    for number, given in enumerate((each for each in blocks if each is not None), 1):
+        read.append(_part(tool, number, block(given), checkpoint, is_kept=keep is not None))
         checkpoint()
     return read
 
 
-def _part(tool: str, number: int, block: ContentBlock, checkpoint: Checkpoint, *, is_kept: bool) -> Json | _ToKeep:
-    if block.type == "text":
-        return block.text
-    if block.type == "resource_link":
-        return {"type": "resource_link", **_plain(block.model_dump(mode="json", exclude_none=True, exclude={"type"}))}
-    source: dict[str, Json] = {}
-    if block.type == "image" or block.type == "audio":  # noqa: PLR1714 - mypy narrows a union by comparisons alone
-        kind: str = block.type
-        data, mime_type = block.data, block.mime_type
-    else:
-        kind, resource = block.type, block.resource
-        mime_type, source = resource.mime_type or "", {"uri": str(resource.uri)}
-        if "text" in resource.model_fields_set:
-            text = cast("TextResourceContents", resource).text
-            return {"type": "resource", **source, "mime_type": mime_type or "text/plain", "text": text}
-        data = cast("BlobResourceContents", resource).blob
+def _part(tool: str, number: int, found: Mapping[str, Any], checkpoint: Checkpoint, *, is_kept: bool) -> Json | _ToKeep:
+    kind = found["type"]
+    if kind == "text":
+        return cast("str", found["text"])
+    if kind == "resource_link":
+        return {key: value for key, value in found.items() if key not in {"_meta", "icons"} and value is not None}
+    held, source = found, cast("dict[str, Json]", {})
+    if kind == "resource":
+        held = found["resource"]
+        source = {"uri": held["uri"]}
+        if "text" in held:
+            return {"type": kind, **source, "mime_type": held["mimeType"] or "text/plain", "text": held["text"]}
+    data = held["blob"] if kind == "resource" else held["data"]
+    mime_type = held["mimeType"] or "application/octet-stream"
     try:
         content = _decoded(data, checkpoint)
     except (binascii.Error, ValueError):
-        raise AnswerRefused(
-            f"The tool {tool!r} answered with {kind} data that is not valid base64. Tell the server's author."
-        ) from None
-    mime_type = mime_type or "application/octet-stream"
+        return {"type": kind, "mime_type": mime_type, "data": data, **source}  # it is not base64: as it is
     about: dict[str, Json] = {"type": kind, "mime_type": mime_type, "size": len(content)}
     if not is_kept:
         return {**about, "data": data, **source}
@@ -302,7 +332,13 @@ def _part(tool: str, number: int, block: ContentBlock, checkpoint: Checkpoint, *
 
 
 def _decoded(data: str, checkpoint: Checkpoint) -> bytes:
-    """Return what base64 holds, decoded in steps. Raises `ValueError`."""
+    """Return what base64 holds, decoded in steps: broken into lines, of either alphabet, without its end too.
+
+    Raises `ValueError`. Source: RFC 4648, sections 3.1, 3.2 and 5.
+    """
+    data = "".join(data.split()).replace("-", "+").replace("_", "/")
+    if "=" not in data[-2:]:
+        data += "=" * (-len(data) % 4)
     pieces: list[bytes] = []
     for at in range(0, len(data), _STEP_CHARS):
         piece = data[at : at + _STEP_CHARS]
@@ -311,7 +347,3 @@ def _decoded(data: str, checkpoint: Checkpoint) -> bytes:
         pieces.append(base64.b64decode(piece, validate=True))
         checkpoint()
     return b"".join(pieces)
-
-
-def _plain(dumped: Mapping[str, Json]) -> dict[str, Json]:
-    return {key: value for key, value in dumped.items() if key not in {"meta", "_meta", "icons"}}

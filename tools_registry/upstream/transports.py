@@ -16,12 +16,13 @@ from ..json_lines import ReadJson
 from ..threads import InThread
 from .mcp_http_client import McpHttpClient
 from .message_faults import EVENT_BYTES_MAX
-from .reading import Incoming, LargeMessages
+from .reading import Answers, Incoming
 from .sse_transport import sse_streams
 from .stdio_transport import stdio_streams
 
 if TYPE_CHECKING:
-    from mcp.client._transport import ReadStream, TransportStreams
+    from mcp.client._transport import ReadStream, TransportStreams, WriteStream
+    from mcp.shared.message import SessionMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,9 @@ async def opened(
     watch: Watch,
 ) -> AsyncIterator[TransportStreams]:
     """Give a server's streams, the incoming one watched. Raises what the transport raises: `OSError`, HTTP errors."""
-    large = LargeMessages(read_large)
-    async with _streams(config, stderr, auth, large, read_large=read_large, in_thread=in_thread) as (read, write):
-        yield _Watched(read, watch, large), write
+    answers = Answers(read_large)
+    async with _streams(config, stderr, auth, answers, read_large=read_large, in_thread=in_thread) as (read, write):
+        yield _Watched(read, watch, answers), _Noted(write, answers)
 
 
 @asynccontextmanager
@@ -53,7 +54,7 @@ async def _streams(
     config: ServerConfig,
     stderr: TextIO,
     auth: httpx2.Auth | None,
-    large: LargeMessages,
+    answers: Answers,
     *,
     read_large: ReadJson,
     in_thread: InThread,
@@ -75,7 +76,7 @@ async def _streams(
             yield streams
         return
     async with McpHttpClient(headers=dict(config.headers), timeout=times, limits=limits, auth=auth) as client:
-        client.large = large
+        client.answers = answers
         if config.type is Transport.SSE:
             async with sse_streams(client, config.url, max_event_bytes=EVENT_BYTES_MAX) as streams:
                 yield streams
@@ -86,13 +87,39 @@ async def _streams(
                 yield streams
 
 
-class _Watched:
-    """A read stream that notifies its watch, and gives large messages for what stands in for them."""
+class _Noted:
+    """A write stream that notes what is asked, so that the answers are read by what they answer."""
 
-    def __init__(self, stream: ReadStream[Incoming], watch: Watch, large: LargeMessages) -> None:
+    def __init__(self, stream: WriteStream[SessionMessage], answers: Answers) -> None:
+        self._stream = stream
+        self._answers = answers
+
+    async def send(self, item: SessionMessage, /) -> None:
+        """Send a message."""
+        self._answers.asked(item)
+        await self._stream.send(item)
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._stream.__aexit__(kind, error, trace)
+
+
+class _Watched:
+    """A read stream that notifies its watch, and gives the messages for what stands in for them."""
+
+    def __init__(self, stream: ReadStream[Incoming], watch: Watch, answers: Answers) -> None:
         self._stream = stream
         self._watch = watch
-        self._large = large
+        self._answers = answers
 
     @property
     def last_context(self) -> object:
@@ -121,7 +148,7 @@ class _Watched:
     def _told(self, item: Incoming) -> Incoming:
         if isinstance(item, Exception):
             self._watch.on_garbage(item)
-        return self._large.taken(item)
+        return self._answers.taken(item)
 
     async def __aenter__(self) -> Self:
         await self._stream.__aenter__()

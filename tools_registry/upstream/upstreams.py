@@ -22,15 +22,14 @@ from ..kept import KeptText
 from ..models import Json
 from ..sign_in.owners import OPERATOR, OwnedConnections, Owner, can_sign_in, refuse_unowned
 from ..threads import InThread, in_default_thread
-from . import output_schema
 from .injection import flags
-from .pins import PINS, Pins, RawTool, Seen, refusal
+from .lenient import LeftOut, RawTool
+from .pins import PINS, Pins, Seen, refusal
 from .results import Keep, ToolResult, value_of
 
 if TYPE_CHECKING:
     import httpx2
     from mcp.client.session import ElicitationFnT
-    from mcp.types import Tool
 
     from .connection import Connection
     from .link import UpstreamLink
@@ -76,20 +75,22 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UpstreamStatus:
-    """How a server stands, with the reason where it cannot be used, the calls under way and the connections so far."""
+    """How a server stands: why it cannot be used, the calls under way, the connections so far, the tools left out."""
 
     state: State
     reason: str = ""
     calls: int = 0
     starts: int = 0
+    left_out: tuple[LeftOut, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A server's tools, and its version as it states it (empty where it does not)."""
+    """A server's tools, its version as it states it (empty where it does not), and what of its list is left out."""
 
     tools: tuple[RawTool, ...]
     version: str
+    left_out: tuple[LeftOut, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +105,14 @@ class ServerInfo:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """Everything that `sealab servers test` shows: all tools, what changed, and flags of those that have some."""
+    """Everything that `sealab servers test` shows: all tools, what changed, flags of some, and what is left out."""
 
     info: ServerInfo
     tools: tuple[RawTool, ...]
     seen: Seen
     quarantined: tuple[str, ...]
     flags: Mapping[str, tuple[str, ...]]
+    left_out: tuple[LeftOut, ...]
 
 
 class Upstreams:
@@ -196,15 +198,14 @@ class Upstreams:
             timeout_seconds=config.call_timeout_seconds if timeout_seconds is None else timeout_seconds,
             on_progress=on_progress,
         )
-        if config.type is not Transport.OPENAPI:  # a document is less exact than what it describes
-            await output_schema.check(tool, definition.output_schema, result, self._in_thread)
         return await value_of(
             tool,
             result,
-            definition.output_schema,
+            definition.get("output_schema"),
             keep or self._keep,
             read_large=self._read_large,
             in_thread=self._in_thread,
+            is_checked=config.type is not Transport.OPENAPI,  # a document is less exact than what it describes
         )
 
     async def list_tools(self, server: str, owner: Owner = OPERATOR) -> Listed:
@@ -217,15 +218,17 @@ class Upstreams:
         link = await (await self._connection(config, owner)).listed()
         if link.refusal is not None:
             raise link.refusal
-        return Listed(tuple(raw(tool) for tool in link.tools if config.permits(tool.name)), _info(config, link).version)
+        tools = tuple(tool for tool in link.tools if config.permits(str(tool["name"])))
+        return Listed(tools, _info(config, link).version, link.left_out)
 
     async def read_resource(self, server: str, uri: str, *, keep: Keep | None = None, owner: Owner = OPERATOR) -> Json:
         """Return what a resource of a server holds, see `resources.read_contents`. Raises as `list_tools`."""
         connection = await self._usable(server, owner)
+        from .reading import whole
         from .resources import read_contents
 
         result = await connection.ask(f"The resource {uri[:_URI_SHOWN]!r}", lambda client: client.read_resource(uri))
-        return await read_contents(uri, result, keep or self._keep, self._read_large, self._in_thread)
+        return await read_contents(uri, whole(result), keep or self._keep, self._read_large, self._in_thread)
 
     async def list_resources(self, server: str, owner: Owner = OPERATOR) -> list[Json]:
         """Return the resources of a server and the templates of their addresses. Raises as `list_tools`."""
@@ -258,10 +261,11 @@ class Upstreams:
         """Look at a server as a user does who decides about it, quarantined or not. Raises as `server_info`."""
         config = self.configuration.server(server)
         link = await (await self._connection(config, owner)).listed()
-        tools = tuple(raw(tool) for tool in link.tools)
         quarantined = await asyncio.to_thread(self._pins.quarantined, server)
-        flagged = {str(tool["name"]): found for tool in tools if (found := flags_of(tool))}
-        return Inspection(_info(config, link), tools, self._seen.get(server, Seen()), quarantined, flagged)
+        flagged = {str(tool["name"]): found for tool in link.tools if (found := flags_of(tool))}
+        return Inspection(
+            _info(config, link), link.tools, self._seen.get(server, Seen()), quarantined, flagged, link.left_out
+        )
 
     async def accept(self, server: str, owner: Owner = OPERATOR) -> Inspection:
         """Pin what a server says now about its tools and end its quarantine; return what was accepted."""
@@ -307,7 +311,7 @@ class Upstreams:
         if server in self._quarantine:
             return UpstreamStatus(State.QUARANTINED, str(self._quarantine[server]), calls, starts)
         if links:
-            return UpstreamStatus(State.CONNECTED, "", calls, starts)
+            return UpstreamStatus(State.CONNECTED, "", calls, starts, links[0].left_out)
         if connections[0].failure is not None:
             return UpstreamStatus(State.FAILED, str(connections[0].failure), calls, starts)
         return UpstreamStatus(State.IDLE, "", calls, starts)
@@ -345,10 +349,10 @@ class Upstreams:
             raise AssertionError("nothing signs for owners")
         return self._sign_for(config, owner)
 
-    def _judge(self, server: str, tools: tuple[Tool, ...]) -> RegistryError | None:
+    def _judge(self, server: str, tools: tuple[RawTool, ...]) -> RegistryError | None:
         """Pin and compare what a server lists; called in a thread, for each list."""
         try:
-            self._seen[server] = self._pins.see(server, [raw(tool) for tool in tools])
+            self._seen[server] = self._pins.see(server, tools)
             changed = self._pins.quarantined(server)
         except RegistryError as error:
             return error
@@ -386,19 +390,6 @@ def _import_client() -> None:
     from .link import quiet_sdk
 
     quiet_sdk()
-
-
-def raw(tool: Tool) -> RawTool:
-    """Return a tool as plain JSON, with the keys of `RawTool`."""
-    definition: dict[str, Json] = {"name": tool.name, "description": tool.description or ""}
-    if tool.title:
-        definition["title"] = tool.title
-    definition["input_schema"] = tool.input_schema
-    if tool.output_schema is not None:
-        definition["output_schema"] = tool.output_schema
-    if tool.annotations is not None:
-        definition["annotations"] = tool.annotations.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return definition
 
 
 def flags_of(tool: RawTool) -> tuple[str, ...]:
