@@ -19,10 +19,7 @@ Each class has a stable `code`, by which `sealab.server.errors` finds what a cal
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
-
-if TYPE_CHECKING:
-    from .job import Json
+from typing import Any, ClassVar
 
 
 class SandboxError(Exception):
@@ -178,7 +175,7 @@ class HostCallError(SandboxError):
         message: str,
         *,
         type: str = "RuntimeError",  # noqa: A002 - as in `Refused`
-        details: Mapping[str, Json] | None = None,
+        details: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message

@@ -21,7 +21,6 @@ from typing import Any, Self, cast
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, Result, jsonrpc_message_adapter
 from pydantic import BaseModel
-from pydantic_core import from_json
 
 from ..json_lines import LARGE_CHARS, Edges, Lines, ReadJson, TooLong
 from ..models import Json
@@ -46,6 +45,7 @@ _HEADER = "x-mcp-header"
 _HEADER_VALUES_MAX = 100_000
 """Values of a page of tools that is looked through for such arguments."""
 _EXCERPT_CHARS = 160
+_ESCAPED_SURROGATE = "\\ud"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _KEPT = "sealab.kept"
 _KEPT_MAX = 16
@@ -74,16 +74,17 @@ async def message(line: bytes | TooLong, read_large: ReadJson) -> Incoming:
 
 
 def _json(text: str) -> Json:
-    """Return what a JSON text holds. Raises `Unreadable`."""
+    """Return what a JSON text holds, with control characters, and U+FFFD for half of a pair of surrogates.
+
+    Raises `Unreadable`.
+    """
     try:
-        return cast("Json", from_json(text))
+        value = json.loads(text, strict=False)
     except ValueError:
-        # Half of a pair of surrogates, or a control character in a text: other writers let them pass.
-        try:
-            value = json.loads(text, strict=False)
-        except ValueError:
-            raise Unreadable(text[:_EXCERPT_CHARS]) from None
-        return cast("Json", json.loads(_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False))))
+        raise Unreadable(text[:_EXCERPT_CHARS]) from None
+    if _ESCAPED_SURROGATE in text.lower():
+        value = json.loads(_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
+    return cast("Json", value)
 
 
 def _refused(edges: Edges, why: str) -> Incoming:
