@@ -11,7 +11,6 @@ from ..sandbox.job import Owner
 _T = TypeVar("_T")
 
 
-
 class FairLine(Generic[_T]):
     """What waits, by its owners. What one caller has waiting is in its order. Not safe to use from several threads.
 
