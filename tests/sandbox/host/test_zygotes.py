@@ -118,7 +118,7 @@ async def test_all_zygotes_of_a_pool_share_one_bound_on_memory_and_processors():
         assert alive(first.pid)
         assert groups(first.pid) == groups(pool._zygotes.newest.pid)
         assert os.sched_getaffinity(first.pid) == os.sched_getaffinity(pool._zygotes.newest.pid)
-        if {"cgroup", "cpus"} <= set(pool.layers()) and cgroups.where_processors() is not None:
+        if {"cgroup", "cpus"} <= set(pool.stats().layers) and cgroups.where_processors() is not None:
             assert groups(first.pid) != groups(os.getpid())
 
 
