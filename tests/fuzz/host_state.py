@@ -10,6 +10,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from sealab.sandbox.dialect import facades
+from sealab.sandbox.guest.ownership import is_guest_callable
 
 from .oracle import all_classes, instance_dict
 
@@ -172,7 +173,7 @@ class HostState:
                     yield value
                     yield from _tables_in(value)
         for value in gc.get_objects():
-            if type(value) is types.FunctionType:
+            if type(value) is types.FunctionType and not is_guest_callable(value):
                 yield value
                 for default in (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()):
                     yield from _tables_in(default)

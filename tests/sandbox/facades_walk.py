@@ -17,7 +17,6 @@ import io
 import json
 import logging
 import os
-import pdb  # noqa: F401, T100 - it cannot be loaded once the classes are sealed
 import socket
 import subprocess
 import sys
@@ -126,7 +125,7 @@ def forbidden_functions() -> Iterator[tuple[int, str]]:
         if hasattr(builtins, name) and name != "memoryview":
             yield id(getattr(builtins, name)), f"builtins.{name}"
     for module in _UNWANTED_MODULES:
-        with contextlib.suppress(ImportError):
+        with contextlib.suppress(ImportError, AttributeError):  # `pdb` cannot be loaded once the classes are sealed
             for name, value in vars(importlib.import_module(module)).items():
                 harmless = name in _HARMLESS or getattr(value, "__name__", name) in _HARMLESS
                 is_exception = isinstance(value, type) and issubclass(value, BaseException)

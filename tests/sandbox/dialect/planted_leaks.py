@@ -321,7 +321,7 @@ MISUSED: Mapping[str, Planted] = {
     "operators: the dictionary behind a table": Planted(_tables, "keyword", "of a mappingproxy"),
     "stores: the features of the future": Planted(_features, "__future__", "takes compiler_flag"),
     "descriptors: a redirect reads what was forged": Planted(_redirects, "functools", "a frame"),
-    "bases: the base of a reference gives its object": Planted(_owners, "weakref calendar", "that only the host has"),
+    "bases: the base of a reference gives its object": Planted(_owners, "weakref random", "that only the host has"),
     "makers: an object is remade as what its class makes": Planted(_replaced, "types", "writes into a function"),
     "variables: what the host trusts is forged": Planted(_variables, "decimal", "the dictionary of the module"),
     "hooks: a builtin of the code's own is told a frame": Planted(_building, "keyword", "a frame"),
