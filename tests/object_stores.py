@@ -17,6 +17,10 @@ from pathlib import Path
 
 import obstore
 import obstore.store
+import pytest
+
+from sealab.workspace.objects.bucket import Bucket
+from sealab.workspace.objects.store_url import StoreUrl
 
 UPSTREAMS = Path(__file__).resolve().parents[1] / ".upstreams"
 S3RVER = UPSTREAMS / "node_modules" / "s3rver" / "bin" / "s3rver.js"
@@ -53,6 +57,12 @@ class S3Server:
         request = urllib.request.Request(f"{self.address}/{name}", method="PUT")
         with urllib.request.urlopen(request, timeout=30):
             return name
+
+    def opened(self, bucket: str, prefix: str, process: pytest.MonkeyPatch) -> Bucket:
+        """Return the objects below a prefix, as a server has them: it finds the store by variables of the process."""
+        for name, value in self.environment.items():
+            process.setenv(name, value)
+        return Bucket(StoreUrl("s3", bucket, prefix))
 
     def client(self, bucket: str, prefix: str | None = None) -> obstore.store.S3Store:
         """Return a client of another program."""

@@ -110,7 +110,7 @@ def bucket_of(settings: Settings, home: Home) -> Bucket | None:
     from ...workspace.objects.bucket import Bucket
 
     try:
-        return Bucket(place, below="" if home.tenant == DEFAULT_TENANT else f"{TENANTS}/{home.tenant}")
+        return Bucket(place if home.tenant == DEFAULT_TENANT else place.below(f"{TENANTS}/{home.tenant}"))
     except Unavailable as error:
         raise SettingsError(str(error)) from None
 

@@ -15,8 +15,6 @@ from sealab.workspace import paths
 from sealab.workspace.archive import BYTES_MAX, RunArchive
 from sealab.workspace.changes import Steps
 from sealab.workspace.errors import Unavailable
-from sealab.workspace.objects.bucket import Bucket
-from sealab.workspace.objects.store_url import StoreUrl
 from sealab.workspace.objects.stored_archive import StoredRunArchive
 from sealab.workspace.objects.stored_workspace import StoredWorkspace
 from sealab.workspace.store import Workspace
@@ -97,18 +95,17 @@ Opens = Callable[..., StoredWorkspace]
 
 
 @pytest.fixture
-def opens(tmp_path: Path) -> Iterator[Opens]:
+def opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opens]:
     """Open workspaces on one database, as servers do that share one: each on a bucket, with a cache of its own."""
     with contextlib.ExitStack() as stack:
         database = stack.enter_context(open_database(None, tmp_path))
         table = WorkspaceFiles(lambda: database, Unavailable)
 
         def opened(server: S3Server, bucket: str, prefix: str = "team/files", **limits: int) -> StoredWorkspace:
-            url = StoreUrl("s3", bucket, prefix)
             place = tmp_path / "caches" / f"cache-{len(list((tmp_path / 'caches').glob('*.lock')))}"
             place.parent.mkdir(exist_ok=True)
             limits = {"quota_bytes": QUOTA_BYTES, "files_max": FILES_MAX} | limits
-            workspace = StoredWorkspace(place, Bucket(url, server.environment), table, **limits)
+            workspace = StoredWorkspace(place, server.opened(bucket, prefix, monkeypatch), table, **limits)
             return stack.enter_context(workspace)
 
         yield opened

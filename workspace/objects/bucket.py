@@ -18,7 +18,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -60,13 +60,12 @@ class Object:
 class Bucket:
     """The objects below one prefix of one bucket. Safe to use from any thread.
 
-    `environment` holds the credentials of the cloud in its standard variables. Raises `Unavailable` where the client
-    is not installed or the store cannot be reached, here and in every method.
+    The client finds the credentials of the cloud in its standard variables. Raises `Unavailable` where it is not
+    installed or the store cannot be reached, here and in every method.
     """
 
-    def __init__(self, url: StoreUrl, environment: Mapping[str, str] = os.environ, *, below: str = "") -> None:
-        self.url = url if not below else url.below(below)
-        self._environment = environment
+    def __init__(self, url: StoreUrl) -> None:
+        self.url = url
         self._clients: dict[int, ObjectStore] = {}
         self._making = threading.Lock()
         self._paused_until = self._answered_at = 0.0
@@ -229,11 +228,10 @@ class Bucket:
         try:
             made: ObjectStore = from_url(
                 str(self.url),
-                config=self.url.config(self._environment),
                 client_options={
                     "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
                     "timeout": timedelta(seconds=seconds),
-                    "allow_http": self.url.allows_http(self._environment),
+                    "allow_http": self.url.allows_http(),
                 },
                 retry_config={
                     "max_retries": 3,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -11,14 +11,6 @@ from urllib.parse import unquote, urlsplit
 _SCHEMES = frozenset({"s3", "gs", "az"})
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}")
 _PREFIX = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._-]*/)*[A-Za-z0-9][A-Za-z0-9._-]*")
-_S3_OPTIONS = {
-    "AWS_DEFAULT_REGION": "region",
-    "AWS_REGION": "region",
-    "AWS_ENDPOINT_URL": "endpoint",
-    "AWS_ACCESS_KEY_ID": "access_key_id",
-    "AWS_SECRET_ACCESS_KEY": "secret_access_key",
-    "AWS_SESSION_TOKEN": "session_token",
-}
 _EXAMPLE = "such as s3://bucket/prefix, gs://bucket/prefix, az://container/prefix or file:///folder"
 
 
@@ -37,17 +29,10 @@ class StoreUrl:
         """Return a longer prefix, which is judged already."""
         return StoreUrl(self.scheme, self.bucket, f"{self.prefix}/{prefix}" if self.prefix else prefix)
 
-    def config(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """Return what an environment says of an S3 store; of other clouds the client looks by itself."""
-        if self.scheme != "s3":
-            return {}
-        found = {option: environment[name] for name, option in _S3_OPTIONS.items() if environment.get(name)}
-        return {"region": "us-east-1"} | found
-
-    def allows_http(self, environment: Mapping[str, str]) -> bool:
+    def allows_http(self) -> bool:
         """Return whether the environment allows requests that are not encrypted."""
         name = {"s3": "AWS_ALLOW_HTTP", "gs": "GOOGLE_ALLOW_HTTP", "az": "AZURE_ALLOW_HTTP"}[self.scheme]
-        return environment.get(name, "").strip().lower() in {"1", "true", "yes", "on"}
+        return os.environ.get(name, "").strip().lower() in {"1", "true", "yes", "on"}
 
 
 def parse_url(text: str) -> StoreUrl | Path:

@@ -15,9 +15,7 @@ from sealab.skills_db.engine import open_database
 from sealab.skills_db.workspace_files import WorkspaceFiles
 from sealab.workspace.archive import RunArchive
 from sealab.workspace.errors import Unavailable
-from sealab.workspace.objects.bucket import Bucket
 from sealab.workspace.objects.kept_runs import KeptRuns
-from sealab.workspace.objects.store_url import StoreUrl
 from sealab.workspace.objects.stored_archive import StoredRunArchive
 from sealab.workspace.objects.stored_workspace import StoredWorkspace
 from sealab.workspace.store import Workspace
@@ -65,7 +63,7 @@ async def test_what_an_object_store_does_not_take_is_tried_again_and_told_at_the
         raise Unavailable("The object store does not answer.")
 
     with moto() as s3, open_database(None, tmp_path) as database:
-        bucket = Bucket(StoreUrl("s3", s3.bucket(), "team"), s3.environment)
+        bucket = s3.opened(s3.bucket(), "team", monkeypatch)
         with StoredWorkspace(
             tmp_path / "cache" / "1", bucket, WorkspaceFiles(lambda: database, Unavailable), quota_bytes=1000
         ) as workspace:

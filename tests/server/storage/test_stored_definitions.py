@@ -14,8 +14,6 @@ from mcp import Client
 
 from sealab.server.storage.stored_definitions import StoredDefinitions
 from sealab.tools_registry.definitions import FETCHED, last_change, read_folder
-from sealab.workspace.objects.bucket import Bucket
-from sealab.workspace.objects.store_url import StoreUrl
 
 from ...object_stores import S3Server, moto
 from ...waiting import until
@@ -39,12 +37,14 @@ def described(tools: Path) -> dict[str, str]:
     return {each.tool.full_name: each.tool.description for each in definitions}
 
 
-def test_the_folder_holds_what_the_store_has_and_what_a_home_has_stays(s3: S3Server, tmp_path: Path) -> None:
+def test_the_folder_holds_what_the_store_has_and_what_a_home_has_stays(
+    s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bucket = s3.bucket()
     other = s3.client(bucket, "team/.sealab-tools")
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "tool.json").write_bytes(definition("tool", "Of the home."))
-    stored = StoredDefinitions(Bucket(StoreUrl("s3", bucket, "team"), s3.environment), tmp_path / FETCHED)
+    stored = StoredDefinitions(s3.opened(bucket, "team", monkeypatch), tmp_path / FETCHED)
     stored.bring()
     assert not (tmp_path / FETCHED).exists()
     obstore.put(other, "files/get.json", definition("get"))
@@ -70,14 +70,14 @@ def test_the_folder_holds_what_the_store_has_and_what_a_home_has_stays(s3: S3Ser
 
 
 def test_what_is_no_definition_leads_nowhere_and_is_told(
-    s3: S3Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     bucket = s3.bucket()
     other = s3.client(bucket, "team/.sealab-tools")
     for name in ("a/b/c.json", ".hidden.json", "a/.hidden/b.json", "a/readme.md", "a/back\\slash.json"):
         obstore.put(other, name, definition("x"))
     obstore.put(other, "a/good.json", definition("good"))
-    stored = StoredDefinitions(Bucket(StoreUrl("s3", bucket, "team"), s3.environment), tmp_path / "tools" / FETCHED)
+    stored = StoredDefinitions(s3.opened(bucket, "team", monkeypatch), tmp_path / "tools" / FETCHED)
     stored.bring()
     stored.bring()
     assert described(tmp_path / "tools") == {"a.good": "Answers."}
@@ -85,11 +85,13 @@ def test_what_is_no_definition_leads_nowhere_and_is_told(
     assert caplog.text.count("is no definition of a tool") == 5
 
 
-def test_a_store_that_does_not_answer_leaves_what_was_there(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_store_that_does_not_answer_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     with moto() as s3:
         bucket = s3.bucket()
         obstore.put(s3.client(bucket, "team/.sealab-tools"), "a/good.json", definition("good"))
-        stored = StoredDefinitions(Bucket(StoreUrl("s3", bucket, "team"), s3.environment), tmp_path / FETCHED)
+        stored = StoredDefinitions(s3.opened(bucket, "team", monkeypatch), tmp_path / FETCHED)
         stored.bring_if_answered()
     stored.bring_if_answered()
     assert described(tmp_path) == {"a.good": "Answers."}

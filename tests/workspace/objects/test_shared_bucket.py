@@ -17,7 +17,6 @@ from sealab.workspace.dry_run_files import files_of_run
 from sealab.workspace.errors import ChangedMeanwhile, NotAFile, NotFound, QuotaFull, Unavailable, WorkspaceError
 from sealab.workspace.names import BLOBS
 from sealab.workspace.objects.bucket import Bucket
-from sealab.workspace.objects.store_url import StoreUrl
 from sealab.workspace.objects.stored_names import StoredNames
 from sealab.workspace.objects.stored_workspace import StoredWorkspace
 from tests.object_stores import S3Server
@@ -371,7 +370,7 @@ def test_a_sweep_deletes_what_a_dead_server_left_and_nothing_of_another_database
         open_database(None, tmp_path / "other") as database,
         StoredWorkspace(
             tmp_path / "caches" / "other",
-            Bucket(StoreUrl("s3", bucket, "team/files"), moto_server.environment),
+            moto_server.opened(bucket, "team/files", monkeypatch),
             WorkspaceFiles(lambda: database, Unavailable),
             quota_bytes=1000,
         ) as other,

@@ -34,4 +34,4 @@ def test_an_address_that_could_mean_something_else_is_refused(text: str) -> None
 def test_a_client_that_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "obstore", None)
     with pytest.raises(Unavailable, match=r"Install sealab\[store\]"):
-        Bucket(StoreUrl("s3", "bucket"), {})
+        Bucket(StoreUrl("s3", "bucket"))
