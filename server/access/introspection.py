@@ -12,16 +12,15 @@ import hashlib
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote_plus
 
 from ..identity import Identity
 from ..lru import Lru
 from .claims import ClaimRules, TokenUnfit, expiry_of
 from .issuer import Issuer
-from .issuer_link import IssuerAnswer, IssuerLink
+from .issuer_link import IssuerLink
 from .verifier import VerifierUnavailable
 
 _LOG = logging.getLogger(__name__)
@@ -37,15 +36,6 @@ QUESTIONS_MAX = 32
 
 
 @dataclass(frozen=True, slots=True)
-class IntrospectionClient:
-    """How this server signs in at the introspection endpoint; `url` is None where the issuer's metadata names it."""
-
-    client_id: str
-    client_secret: str
-    url: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class _ActiveToken:
     identity: Identity
     until: float
@@ -53,21 +43,27 @@ class _ActiveToken:
 
 
 class Introspection:
-    """The tokens asked about. Belongs to one event loop; `monotonic` never goes back, `now` is the time of the day."""
+    """The tokens asked about, by `user`: this server's id and secret at its issuer.
+
+    `url` is None where the issuer's metadata names it. Belongs to one event loop; `monotonic` never goes back, `now` is
+    the time of the day.
+    """
 
     def __init__(
         self,
         link: IssuerLink,
         issuer: Issuer,
-        client: IntrospectionClient,
         rules: ClaimRules,
         *,
+        user: tuple[str, str],
+        url: str | None = None,
         now: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._link = link
         self._issuer = issuer
-        self._client = client
+        self._user = user
+        self._url = url
         self._rules = rules
         self._now = now
         self._monotonic = monotonic
@@ -136,31 +132,32 @@ class Introspection:
                 f"The introspection endpoint {url.partition('?')[0]} refuses this server. Check OAUTH_CLIENT_ID and "
                 "OAUTH_CLIENT_SECRET."
             )
-        try:
-            claims = _active(answer)
-            now = self._now()
-            identity = self._rules.identity(claims, now, signed=False, credential=mark.hex()[:16])
-        except TokenUnfit as reason:
+        identity, reason, now = None, "the issuer says that it is not active", self._now()
+        if not answer.is_refusal and answer.content.get("active") is True:
+            try:
+                identity = self._rules.identity(answer.content, now, signed=False, credential=mark.hex()[:16])
+            except TokenUnfit as unfit:
+                reason = str(unfit)
+        if identity is None:
             _LOG.info("A token was refused: %s.", reason)
             self._forget(mark)
             self._inactive[mark] = begun + FRESH_SECONDS
             return None
-        self._keep(mark, identity, begun, expiry_of(claims) - now)
+        self._keep(mark, identity, begun, expiry_of(answer.content) - now)
         return identity
 
     async def _question(self, token: str) -> tuple[str, dict[str, str], tuple[str, str] | None]:
         """Return where to ask, the form, and the user for HTTP Basic (RFC 7662, 2.1; RFC 6749, 2.3.1)."""
-        client = self._client
+        client_id, secret = self._user
         form = {"token": token, "token_type_hint": "access_token"}
-        basic = (quote_plus(client.client_id), quote_plus(client.client_secret))
-        if client.url is not None:
-            return client.url, form, basic
+        basic = (quote_plus(client_id), quote_plus(secret))
+        if self._url is not None:
+            return self._url, form, basic
         metadata = (await self._issuer.facts()).metadata
         if metadata.introspection_url is None:
             raise VerifierUnavailable("The issuer has no introspection endpoint. Set OAUTH_INTROSPECTION_URL.")
         if metadata.posts_secret:
-            secret = {"client_id": client.client_id, "client_secret": client.client_secret}
-            return metadata.introspection_url, form | secret, None
+            return metadata.introspection_url, form | {"client_id": client_id, "client_secret": secret}, None
         return metadata.introspection_url, form, basic
 
     def _keep(self, mark: bytes, identity: Identity, begun: float, seconds: float) -> None:
@@ -185,10 +182,3 @@ class Introspection:
 
 def _owner(identity: Identity) -> tuple[str, str]:
     return identity.tenant, identity.principal
-
-
-def _active(answer: IssuerAnswer) -> Mapping[str, Any]:
-    """Return the claims of a token that the issuer says is active. Raises `TokenUnfit` for any other."""
-    if answer.is_refusal or answer.content.get("active") is not True:
-        raise TokenUnfit("the issuer says that it is not active")
-    return answer.content

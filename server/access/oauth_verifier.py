@@ -18,7 +18,7 @@ from ..identity import Identity
 from ..lru import Lru
 from ..settings import Settings
 from .claims import ClaimRules, TokenUnfit, is_plain
-from .introspection import Introspection, IntrospectionClient
+from .introspection import Introspection
 from .issuer import Issuer, IssuerFacts
 from .issuer_link import IssuerLink
 from .signed_tokens import TokenHeader, claims_of, header_of
@@ -54,11 +54,14 @@ class OAuthVerifier:
         self._verified: Lru[bytes, tuple[IssuerFacts, Mapping[str, Any]]] = Lru(_VERIFIED_MAX)
         self._introspection: Introspection | None = None
         if settings.oauth_client_id is not None and settings.oauth_client_secret is not None:
-            client = IntrospectionClient(
-                settings.oauth_client_id, settings.oauth_client_secret, settings.oauth_introspection_url
-            )
             self._introspection = Introspection(
-                self._link, self._issuer, client, self._rules, now=now, monotonic=monotonic
+                self._link,
+                self._issuer,
+                self._rules,
+                user=(settings.oauth_client_id, settings.oauth_client_secret),
+                url=settings.oauth_introspection_url,
+                now=now,
+                monotonic=monotonic,
             )
 
     @property

@@ -9,9 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+<<<<<<< HEAD
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+=======
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+>>>>>>> h38signing
 from typing import TYPE_CHECKING
 
 from ...skills_db.errors import SkillsDbError
@@ -36,24 +41,25 @@ _AT_ONCE = 200
 """Tokens that are looked up in one query."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A token that was found, and when (by the loop's clock)."""
-
-    token: StoredToken
-    at: float
-
-
 class OwnTokens:
     """Tells whom the tokens of a database stand for. For one event loop."""
 
     def __init__(self, database: HomeDatabase) -> None:
         self._database = database
         self._store: TokenStore | None = None
+<<<<<<< HEAD
         self._found: Lru[str, _Found] = Lru(KEPT_MAX)
         self._asking: dict[str, asyncio.Future[StoredToken | None]] = {}
+=======
+        self._found: OrderedDict[str, tuple[StoredToken, float]] = OrderedDict()
+        """By digest: a token, and when it was found (by the loop's clock)."""
+        self._looking: dict[str, asyncio.Task[Mapping[str, StoredToken]]] = {}
+        """By digest: what looks it up, with others."""
+>>>>>>> h38signing
         self._wanted: list[str] = []
-        self._looking: asyncio.Task[None] | None = None
+        """What `_next` looks up, which has not begun."""
+        self._next: asyncio.Task[Mapping[str, StoredToken]]
+        self._turn = asyncio.Lock()
         self._noting: set[asyncio.Task[None]] = set()
 
     async def identity_of(self, token: str) -> Identity | None:
@@ -61,8 +67,8 @@ class OwnTokens:
         if not is_token(token):
             return None
         digest = digest_of(token)
-        found = self._found.get(digest)
-        stored = found.token if found is not None and _now() - found.at < TRUSTED_SECONDS else await self._asked(digest)
+        known, at = self._found.get(digest, (None, 0.0))
+        stored = known if known is not None and _now() - at < TRUSTED_SECONDS else await self._asked(digest)
         if stored is None or not stored.is_valid(time.time()):
             self._found.pop(digest, None)
             return None
@@ -70,53 +76,45 @@ class OwnTokens:
 
     async def _asked(self, digest: str) -> StoredToken | None:
         """Look a token up, once for all requests that wait for it."""
-        asking = self._asking.get(digest)
-        if asking is None:
-            asking = self._asking[digest] = asyncio.get_running_loop().create_future()
-            asking.add_done_callback(partial(self._answered, digest))
+        looking = self._looking.get(digest)
+        if looking is None:
+            if not self._wanted or len(self._wanted) >= _AT_ONCE:
+                self._wanted = []
+                self._next = asyncio.create_task(self._look(self._wanted))
+                # Those that wait for it raise its failure; there may be none left.
+                self._next.add_done_callback(lambda done: done.cancelled() or done.exception())
             self._wanted.append(digest)
-            if self._looking is None:
-                self._looking = asyncio.create_task(self._look())
+            looking = self._looking[digest] = self._next
         try:
-            return await asyncio.shield(asking)
+            return (await asyncio.shield(looking)).get(digest)
         except (SkillsDbError, HostWorkBusy) as error:
             raise VerifierUnavailable(
                 "Whether the token is valid cannot be told now, since the database does not answer. Try again in a "
                 "moment."
             ) from error
 
-    async def _look(self) -> None:
-        """Look up what is wanted, and then what has come to be wanted meanwhile, so many tokens in one query."""
+    async def _look(self, digests: list[str]) -> Mapping[str, StoredToken]:
+        """Look up in one query what has come to be wanted until the query before has ended."""
         try:
-            while self._wanted:
-                digests, self._wanted = self._wanted[:_AT_ONCE], self._wanted[_AT_ONCE:]
-                try:
-                    found = await self._looked_up(digests)
-                except Exception as error:  # noqa: BLE001 - those that wait for it raise it
-                    for digest in digests:
-                        self._asking[digest].set_exception(error)
-                else:
-                    for digest in digests:
-                        self._asking[digest].set_result(found.get(digest))
+            async with self._turn:
+                if self._wanted is digests:
+                    self._wanted = []
+                at = _now()
+                found = await in_thread(Kind.DATABASE, lambda: self._opened().find_all(digests), charged=False)
         finally:
-            self._looking = None
-            for asking in [*self._asking.values()]:
-                asking.cancel()  # nothing, unless this was cancelled
-
-    async def _looked_up(self, digests: Sequence[str]) -> Mapping[str, StoredToken]:
-        at = _now()
-        found = await in_thread(Kind.DATABASE, lambda: self._opened().find_all(digests), charged=False)
+            for digest in digests:
+                del self._looking[digest]
         now = time.time()
         for digest, stored in found.items():
             if stored.is_valid(now):
+<<<<<<< HEAD
                 self._found[digest] = _Found(stored, at)
+=======
+                self._found[digest] = (stored, at)
+                self._found.move_to_end(digest)
+>>>>>>> h38signing
                 self._note_use(stored)
         return found
-
-    def _answered(self, digest: str, asked: asyncio.Future[StoredToken | None]) -> None:
-        del self._asking[digest]
-        if not asked.cancelled():
-            asked.exception()  # those that wait for it raise it; there may be none left
 
     async def close(self) -> None:
         """Wait until the uses of tokens are noted."""
