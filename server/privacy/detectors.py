@@ -17,7 +17,6 @@ from ..settings import Settings
 
 if TYPE_CHECKING:
     from ...sandbox.host.readers import Readers
-    from .reader import ReaderOptions
     from .remote import RemoteDetector
 
 
@@ -85,24 +84,23 @@ class Detectors:
                 from ...sandbox.host.readers import Readers
                 from ...sandbox.wire.zygote_config import ReaderCode
 
-                code = ReaderCode("sealab.server.privacy.reader", self._options().to_json())
+                code = ReaderCode("sealab.server.privacy.reader", self._options())
                 self._readers = Readers(code, required=self._settings.required_level)
             return self._readers
 
-    def _options(self) -> ReaderOptions:
-        from .reader import ReaderOptions
-
+    def _options(self) -> Json:
+        """Return what the operator decides about detection, as it crosses to a reader."""
         settings = self._settings
         file = _recognizers_file(settings, self._home)
-        return ReaderOptions(
-            mode=settings.privacy_mode.value,
-            types=sorted(settings.privacy_types),
-            threshold=settings.privacy_threshold,
-            thresholds=dict(settings.privacy_thresholds),
-            allow=list(settings.privacy_allow),
-            patterns=dict(settings.privacy_patterns),
-            file=None if file is None else str(file),
-        )
+        return {
+            "mode": settings.privacy_mode.value,
+            "types": sorted(settings.privacy_types),
+            "threshold": settings.privacy_threshold,
+            "thresholds": dict(settings.privacy_thresholds),
+            "allow": list(settings.privacy_allow),
+            "patterns": dict(settings.privacy_patterns),
+            "file": None if file is None else str(file),
+        }
 
 
 def judge_recognizers(settings: Settings, home: Path) -> None:

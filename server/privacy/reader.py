@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
@@ -21,49 +21,26 @@ from .reading.encodings import text_of_any
 from .reading.file_texts import texts_of
 
 if TYPE_CHECKING:
-    from .detection.detect import Detector, DetectorOptions
+    from .detection.detect import Detector
 
 SHOWN, LEARNED = "shown", "learned"
 """The names of the two detectors: of what is shown to the model, and of what is only learned."""
 LEAVES, COLUMN, TEXTS, ALL_TEXTS, ANY_TEXT = "leaves", "column", "texts", "all texts", "any text"
 
 
-@dataclass(frozen=True, slots=True)
-class ReaderOptions:
-    """What the operator decides about detection, as it crosses to a reader; `file` has recognizers of the operator."""
-
-    mode: str
-    types: Sequence[str]
-    threshold: float
-    thresholds: Mapping[str, float]
-    allow: Sequence[str]
-    patterns: Mapping[str, str]
-    file: str | None
-
-    def to_json(self) -> Json:
-        """Write it."""
-        return cast("Json", asdict(self))
-
-    def made(self) -> DetectorOptions:
-        """Return the options of a detector. Raises `DetectionFailed` where added recognizers cannot be used."""
-        from .detection.detect import DetectorOptions, Mode, added_recognizers
-
-        return DetectorOptions(
-            mode=Mode(self.mode),
-            types=frozenset(self.types),
-            threshold=self.threshold,
-            thresholds=self.thresholds,
-            allow=self.allow,
-            patterns=self.patterns,
-            recognizers=added_recognizers(None if self.file is None else Path(self.file)),
-        )
-
-
 def readers(options: Json) -> Mapping[str, Callable[..., object]]:
-    """Return what a reader runs, everything loaded: each function of each detector."""
-    from .detection.detect import Detector, Mode
+    """Return what a reader runs, everything loaded: each function of each detector.
 
-    made = ReaderOptions(**cast("Mapping[str, Any]", options)).made()
+    `options` are those of a detector, with a `file` of added recognizers or None, as `Detectors` gives them.
+    Raises `DetectionFailed` where added recognizers cannot be used.
+    """
+    from .detection.detect import Detector, DetectorOptions, Mode, added_recognizers
+
+    given = dict(cast("Mapping[str, Any]", options))
+    file = given.pop("file")
+    added = added_recognizers(None if file is None else Path(file))
+    mode, types = Mode(given.pop("mode")), frozenset(given.pop("types"))
+    made = DetectorOptions(mode=mode, types=types, recognizers=added, **given)
     functions: dict[str, Callable[..., object]] = {
         TEXTS: _texts,
         ALL_TEXTS: partial(_texts, complete=True),

@@ -353,7 +353,7 @@ def shared_readers() -> Iterator[None]:
     running_alone = Detectors._running
 
     def running(detectors: Detectors) -> Readers:
-        key = json.dumps([detectors._options().to_json(), str(detectors._settings.required_level)], sort_keys=True)
+        key = json.dumps([detectors._options(), str(detectors._settings.required_level)], sort_keys=True)
         with making:
             if key not in made:
                 made[key] = running_alone(detectors)

@@ -15,12 +15,12 @@ import pytest
 
 from sealab.sandbox.confine import default_level
 from sealab.sandbox.host.readers import Readers
+from sealab.sandbox.job import Json
 from sealab.sandbox.wire.zygote_config import ReaderCode
 from sealab.server.errors import HostWorkRefused, PrivacyFailed
 from sealab.server.host_work import Account, charged_to
 from sealab.server.privacy.detection.detect import Mode
 from sealab.server.privacy.detection.findings import DetectionFailed, KeyedText
-from sealab.server.privacy.reader import ReaderOptions
 from sealab.server.privacy.reading.file_texts import texts_of
 from sealab.server.privacy.remote import RemoteDetector, texts_of_file
 
@@ -29,12 +29,12 @@ from .found import in_mode
 PHONES = ("tel" + "'" * 48 + "     212-555-0123\n") * 8
 """The expression for words before a number takes minutes for these 560 characters, or did."""
 LOG = "\n".join(f"2026-11-24 10:{n // 60:02}:{n % 60:02} INFO login jane.roe{n}@corp.example ok" for n in range(1500))
-OPTIONS = ReaderOptions("balanced", [], 0.4, {}, [], {"TICKET": r"TCK-\d{6}"}, None)
+OPTIONS: Json = {"mode": "balanced", "types": [], "patterns": {"TICKET": r"TCK-\d{6}"}, "file": None}
 
 
 @pytest.fixture(scope="module")
 def readers() -> Iterator[Readers]:
-    with Readers(ReaderCode("sealab.server.privacy.reader", OPTIONS.to_json()), required=default_level()) as made:
+    with Readers(ReaderCode("sealab.server.privacy.reader", OPTIONS), required=default_level()) as made:
         yield made
 
 
