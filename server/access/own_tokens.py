@@ -9,14 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-<<<<<<< HEAD
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-=======
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
->>>>>>> h38signing
 from typing import TYPE_CHECKING
 
 from ...skills_db.errors import SkillsDbError
@@ -47,15 +40,10 @@ class OwnTokens:
     def __init__(self, database: HomeDatabase) -> None:
         self._database = database
         self._store: TokenStore | None = None
-<<<<<<< HEAD
-        self._found: Lru[str, _Found] = Lru(KEPT_MAX)
-        self._asking: dict[str, asyncio.Future[StoredToken | None]] = {}
-=======
-        self._found: OrderedDict[str, tuple[StoredToken, float]] = OrderedDict()
+        self._found: Lru[str, tuple[StoredToken, float]] = Lru(KEPT_MAX)
         """By digest: a token, and when it was found (by the loop's clock)."""
         self._looking: dict[str, asyncio.Task[Mapping[str, StoredToken]]] = {}
         """By digest: what looks it up, with others."""
->>>>>>> h38signing
         self._wanted: list[str] = []
         """What `_next` looks up, which has not begun."""
         self._next: asyncio.Task[Mapping[str, StoredToken]]
@@ -107,12 +95,7 @@ class OwnTokens:
         now = time.time()
         for digest, stored in found.items():
             if stored.is_valid(now):
-<<<<<<< HEAD
-                self._found[digest] = _Found(stored, at)
-=======
                 self._found[digest] = (stored, at)
-                self._found.move_to_end(digest)
->>>>>>> h38signing
                 self._note_use(stored)
         return found
 
