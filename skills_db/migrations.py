@@ -37,7 +37,7 @@ class Migration:
     needs: str | None = None
 
 
-MIGRATIONS: tuple[Migration, ...] = (Migration("0001_tables", ()),)
+MIGRATIONS: tuple[Migration, ...] = (Migration("0001_declared_tables", ()),)
 _LISTS = (MIGRATION, MIGRATION_RULE)
 _MAY_NOT = "42501"
 """The SQLSTATE of a role that lacks a right."""

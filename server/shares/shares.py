@@ -13,10 +13,10 @@ import json
 import math
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from typing_extensions import TypedDict
 
@@ -66,6 +66,16 @@ class SharesReport(TypedDict):
     caller: Used
     tenant: Used
     limits: ShareLimitsReport
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A bound that is set: its name for servers that share it, whose it is, how much, and the setting."""
+
+    name: str
+    whose: str
+    most: float
+    setting: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +170,8 @@ class Shares:
                 runs_last_minute=counts.rates.of_tenant(),
                 cpu_seconds_today=None if of_tenant is None else round(of_tenant, 3),
             ),
-            limits=ShareLimitsReport(
-                caller_runs_max=settings.caller_runs_max,
-                tenant_runs_max=settings.tenant_runs_max,
-                caller_runs_per_minute=settings.caller_runs_per_minute,
-                tenant_runs_per_minute=settings.tenant_runs_per_minute,
-                caller_cpu_seconds_per_day=settings.caller_cpu_seconds_per_day,
-                tenant_cpu_seconds_per_day=settings.tenant_cpu_seconds_per_day,
-                caller_sessions_max=settings.caller_sessions_max,
-                tenant_sessions_max=settings.tenant_sessions_max,
+            limits=cast(
+                "ShareLimitsReport", {name: getattr(settings, name) for name in ShareLimitsReport.__annotations__}
             ),
         )
 
@@ -176,87 +179,69 @@ class Shares:
         """Have a place for the session of a call over all servers, where that is bounded. Raises `SessionRefused`."""
         if session is None or not self.parts.is_shared:
             return nullcontext()
-        settings = self._settings
         bounds = [
-            SessionBound(self._named("sessions", of), most, setting)
-            for of, most, setting in (
-                (caller, settings.caller_sessions_max, "CALLER_SESSIONS_MAX"),
-                ("", settings.tenant_sessions_max, "TENANT_SESSIONS_MAX"),
-            )
-            if most
+            SessionBound(each.name, int(each.most), each.setting) for each in self._bounds("sessions_max", caller)
         ]
         return self._session_seats.place(caller, session, pools, bounds) if bounds else nullcontext()
 
     async def _take_of_minute(self, caller: str) -> None:
         """Take one begin of the minute, over all servers. Raises `Busy`."""
-        settings, taken = self._settings, []
-        bounds = (
-            ("caller", caller, settings.caller_runs_per_minute, "CALLER_RUNS_PER_MINUTE"),
-            ("tenant", "", settings.tenant_runs_per_minute, "TENANT_RUNS_PER_MINUTE"),
-        )
-        try:
-            for whose, of, most, setting in bounds:
-                if most:
-                    name = self._named("minute", of)
-                    try:
-                        await self.parts.take(
-                            name, most, caller=caller, wait_seconds=_SPARED_SECONDS, held_seconds=_MINUTE_HELD_SECONDS
-                        )
-                    except PartLacking:
-                        raise Busy(
-                            f"This {whose} has begun {most} runs within a minute on all servers together, as many as "
-                            f"one may ({setting}).",
-                            max(1, math.ceil(self._counts.rates.next_free_seconds(caller))),
-                            limit=setting,
-                        ) from None
-                    taken.append(name)
-        except BaseException:
-            for name in taken:
-                self.parts.give_back(name)
-            raise
-        for name in taken:
-            asyncio.get_running_loop().call_later(WINDOW_SECONDS, self.parts.give_back, name)
+        with ExitStack() as taken:
+            for bound in self._bounds("runs_per_minute", caller):
+                try:
+                    await self.parts.take(
+                        bound.name,
+                        int(bound.most),
+                        caller=caller,
+                        wait_seconds=_SPARED_SECONDS,
+                        held_seconds=_MINUTE_HELD_SECONDS,
+                    )
+                except PartLacking:
+                    raise Busy(
+                        f"This {bound.whose} has begun {bound.most} runs within a minute on all servers together, as "
+                        f"many as one may ({bound.setting}).",
+                        max(1, math.ceil(self._counts.rates.next_free_seconds(caller))),
+                        limit=bound.setting,
+                    ) from None
+                taken.callback(self.parts.give_back, bound.name)
+            asyncio.get_running_loop().call_later(WINDOW_SECONDS, taken.pop_all().close)
 
     @asynccontextmanager
     async def _place(self, caller: str) -> AsyncIterator[None]:
         """Wait for a place among the runs at once over all servers, and keep it. Raises `Busy`."""
-        settings = self._settings
-        bounds = (
-            (caller, settings.caller_runs_max, "CALLER_RUNS_MAX"),
-            ("", settings.tenant_runs_max, "TENANT_RUNS_MAX"),
-        )
-        async with AsyncExitStack() as places:
-            for of, most, setting in bounds:
-                if most:
-                    name = self._named("runs", of)
-                    try:
-                        await self.parts.take(name, most, caller=caller, wait_seconds=settings.queue_seconds)
-                    except PartLacking:
-                        raise Busy(
-                            f"{most} runs are at work on all servers together, as many as may be at once ({setting}), "
-                            f"and none has ended for {settings.queue_seconds:g} seconds (QUEUE_SECONDS).",
-                            _RETRY_SECONDS,
-                            limit=setting,
-                        ) from None
-                    places.callback(self.parts.give_back, name)
+        seconds = self._settings.queue_seconds
+        with ExitStack() as places:
+            for bound in self._bounds("runs_max", caller):
+                try:
+                    await self.parts.take(bound.name, int(bound.most), caller=caller, wait_seconds=seconds)
+                except PartLacking:
+                    raise Busy(
+                        f"{bound.most} runs are at work on all servers together, as many as may be at once "
+                        f"({bound.setting}), and none has ended for {seconds:g} seconds (QUEUE_SECONDS).",
+                        _RETRY_SECONDS,
+                        limit=bound.setting,
+                    ) from None
+                places.callback(self.parts.give_back, bound.name)
             yield
 
-    def _named(self, kind: str, caller: str) -> str:
-        """Return the name of a bound of this tenant, or of one of its callers."""
-        return json.dumps([kind, self._tenant, caller], ensure_ascii=False)
+    def _bounds(self, kind: str, caller: str) -> Iterator[_Bound]:
+        """Give the bounds of a kind that are set for a caller and for the tenant."""
+        for whose, of in (("caller", caller), ("tenant", "")):
+            setting = f"{whose}_{kind}"
+            if most := getattr(self._settings, setting):
+                name = json.dumps([kind, self._tenant, of], ensure_ascii=False)
+                yield _Bound(name, whose, most, setting.upper())
 
     def _refuse_spent(self, caller: str) -> None:
         """Raise `Busy` where the caller or the tenant has used its CPU seconds of today; a run at work goes on."""
-        most = self._settings.caller_cpu_seconds_per_day
-        if most and self.cpu_days.used_by(self._tenant, caller) >= most:
-            raise self._spent("caller", most, "CALLER_CPU_SECONDS_PER_DAY")
-        most = self._settings.tenant_cpu_seconds_per_day
-        if most and self.cpu_days.used_by_tenant(self._tenant) >= most:
-            raise self._spent("tenant", most, "TENANT_CPU_SECONDS_PER_DAY")
-
-    def _spent(self, whose: str, most: float, name: str) -> Busy:
-        return Busy(
-            f"This {whose} has used its {most:.15g} CPU seconds of {self.cpu_days.today()}, UTC ({name}).",
-            self.cpu_days.seconds_left_today(),
-            limit=name,
-        )
+        days = self.cpu_days
+        for bound in self._bounds("cpu_seconds_per_day", caller):
+            is_own = bound.whose == "caller"
+            used = days.used_by(self._tenant, caller) if is_own else days.used_by_tenant(self._tenant)
+            if used >= bound.most:
+                raise Busy(
+                    f"This {bound.whose} has used its {bound.most:.15g} CPU seconds of {days.today()}, UTC "
+                    f"({bound.setting}).",
+                    days.seconds_left_today(),
+                    limit=bound.setting,
+                )
