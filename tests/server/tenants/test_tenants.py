@@ -383,8 +383,7 @@ def test_on_postgresql_a_schema_is_removed_once_the_last_connection_to_it_has_en
         elsewhere = database_of(
             settings.database_url, of_a
         )  # a server of another machine, without the lock of this one
-        with elsewhere().read() as session:
-            session
+        with elsewhere().read():
             deleting = beside.submit(delete_tenant, settings, of_a, operators)
 
             def waits() -> bool:
