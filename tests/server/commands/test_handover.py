@@ -16,8 +16,8 @@ import pytest
 
 from sealab.sandbox.container import image
 from sealab.sandbox.container.engine import Engine
-from sealab.server.commands.handover import Machine, NoLinux, command_for, hand_over
 from sealab.server.commands.container import REFUSED, write_profile
+from sealab.server.commands.handover import Machine, NoLinux, command_for, hand_over
 
 from ...sandbox.containers import needs_podman
 from ..command_line import sealab
