@@ -18,8 +18,6 @@ from .models import Json
 LARGE_CHARS = 256 * 1024
 """A text up to this size is parsed in the event loop, within a few tens of milliseconds."""
 
-_COMMAS_MAX = 5_000
-
 ReadJson = Callable[[str], Awaitable[Json]]
 """Reads a large JSON text while the event loop goes on. Raises `ValueError`."""
 
@@ -36,11 +34,6 @@ _KEY_FIRST = re.compile(rb"\s*+\{\s*+(?:" + _VERSION + rb",\s*+)?+" + _KEY)
 # The last brace of a line closes the message itself, so the members right before it are the message's own.
 _ID_LAST = re.compile(rb",\s*+" + _ID + rb"(?:," + rb"\s*+" + _VERSION + rb")?+\}\s*+\Z")
 _ANSWERS = frozenset({b"result", b"error"})
-
-
-def is_costly(text: bytes) -> bool:
-    """Return whether a message is large, or may hold a list of so many items that it has to be judged first."""
-    return len(text) > LARGE_CHARS or text.count(b",") >= _COMMAS_MAX
 
 
 async def read_in_thread(text: str) -> Json:

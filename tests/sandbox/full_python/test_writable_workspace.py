@@ -20,6 +20,7 @@ from typing import cast
 import pytest
 
 from sealab.sandbox.confine.overlay import SCRATCH, UPPER
+from sealab.sandbox.errors import WorkerLost
 from sealab.sandbox.host import run_folders, worker
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.job import Isolation, Job, Json, Limits, Outcome, Status, WrittenFolder
@@ -610,7 +611,7 @@ async def test_removing_what_others_left_keeps_no_folder_from_being_looked_at(
         each.remove_soon()
     write(os.path.join(own.path, UPPER, "large"))
     found: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    watch = own.watch(lambda: nullcontext(None), found.set_result)
+    watch = run_folders.Watch(own, lambda: nullcontext(None), found.set_result)
     try:
         async with asyncio.timeout(20):
             assert "SCRATCH_MB" in await found
@@ -639,7 +640,7 @@ def test_a_folder_that_cannot_be_made_whole_is_not_left_behind(tmp_path: Path, m
         mkdir(path, mode, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "mkdir", on_a_full_disk)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(WorkerLost, match="No space"):
         folders.make()
     assert os.listdir(folders.path) == []
 

@@ -50,12 +50,11 @@ def texts(text: str) -> str:
 
 SAID: dict[str, object] = {
     structured('{"a": 1.5}'): {"a": 1.5},
-    texts("[NaN, 1]"): "[NaN, 1]",
-    texts("[1e999]"): "[1e999]",
     texts('{"a": "\\ud800"}'): {"a": "\ud800"},
 }
 UNSAID: dict[str, object] = {
     structured('{"a": NaN, "b": [1, {"c": -Infinity}], "d": 1e999}'): {"a": None, "b": [1, {"c": None}], "d": None},
+    texts("[NaN, 1, 1e999]"): [None, 1, None],
     structured(f'{{"rows": [{"1, " * 17_000}NaN]}}'): {"rows": [1] * 17_000 + [None]},
 }
 
