@@ -21,9 +21,8 @@ from typing import Any, Self, cast
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, Result, jsonrpc_message_adapter
 from pydantic import BaseModel
-from pydantic_core import from_json
 
-from ..json_lines import LARGE_CHARS, Edges, Lines, ReadJson, TooLong
+from ..json_lines import LARGE_CHARS, Edges, Lines, ReadJson, TooLong, read_json
 from ..models import Json
 from ..short_values import holds_more
 from . import lenient
@@ -46,7 +45,6 @@ _HEADER = "x-mcp-header"
 _HEADER_VALUES_MAX = 100_000
 """Values of a page of tools that is looked through for such arguments."""
 _EXCERPT_CHARS = 160
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _KEPT = "sealab.kept"
 _KEPT_MAX = 16
 _DATA = b"data:"
@@ -76,14 +74,9 @@ async def message(line: bytes | TooLong, read_large: ReadJson) -> Incoming:
 def _json(text: str) -> Json:
     """Return what a JSON text holds. Raises `Unreadable`."""
     try:
-        return cast("Json", from_json(text))
+        return read_json(text)
     except ValueError:
-        # Half of a pair of surrogates, or a control character in a text: other writers let them pass.
-        try:
-            value = json.loads(text, strict=False)
-        except ValueError:
-            raise Unreadable(text[:_EXCERPT_CHARS]) from None
-        return cast("Json", json.loads(_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False))))
+        raise Unreadable(text[:_EXCERPT_CHARS]) from None
 
 
 def _refused(edges: Edges, why: str) -> Incoming:

@@ -31,7 +31,7 @@ from ...errors import HostWorkBusy
 from ...fair_line import FairLine
 from ...identity import ALL_RIGHTS, Right, identity_in
 from ...rights import missing, needed_by, needed_to_answer
-from ..message_bounds import check_message
+from ..message_bounds import checked_message
 from .access_lines import denied
 from .callers import header, owner_of
 from .challenges import challenge
@@ -188,7 +188,7 @@ class Admission:
         whole = bytes(body)
         del body
         try:
-            await check_message(whole)
+            whole = await checked_message(whole)
         except ValueError as error:
             text = f"The request cannot be taken: {error}. Send large data as one text or in parts, with "
             raise _Refused(refusal(413, f"{text}write_workspace_file.")) from error
