@@ -17,7 +17,7 @@ from ..scopes import caller_of
 from ..upstream_tools import discovery
 from ..upstream_tools.large_json import text_of
 from ..upstream_tools.registry import Registry
-from .answers import READS, OptionalText, answered
+from .answers import READS, OptionalText, answered, query_note
 from .strict_tool import mcp_tool
 
 Level = Literal["name", "summary", "signature", "full"]
@@ -159,7 +159,7 @@ def _search_lines(found: Mapping[str, object], limit: int | None) -> list[str]:
     """
     from ...tools_registry.describing.signatures import tells_returns
 
-    before = [str(found["weak"])] if "weak" in found else []
+    before = query_note(found) + [str(found["weak"])] if "weak" in found else []
     tools = [_line(cast("Mapping[str, object]", tool)) for tool in cast("list[object]", found["tools"])]
     after = [] if all(map(tells_returns, (*before, *tools))) else [_LOOK_FIRST]
     after += [str(found["in_code"])] if "in_code" in found else []
