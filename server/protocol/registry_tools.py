@@ -120,7 +120,8 @@ class RegistryTools:
             limit=limit,
             told_to=caller.scope,
         )
-        return answered(found, "\n".join(_search_lines(found, limit)) or "no tools found")
+        lines = _search_lines(found, limit) or ["no tools found"]
+        return answered(found, "\n".join([*query_note(found), *lines]))
 
     @mcp_tool(
         READS,
@@ -159,7 +160,7 @@ def _search_lines(found: Mapping[str, object], limit: int | None) -> list[str]:
     """
     from ...tools_registry.describing.signatures import tells_returns
 
-    before = query_note(found) + [str(found["weak"])] if "weak" in found else []
+    before = [str(found["weak"])] if "weak" in found else []
     tools = [_line(cast("Mapping[str, object]", tool)) for tool in cast("list[object]", found["tools"])]
     after = [] if all(map(tells_returns, (*before, *tools))) else [_LOOK_FIRST]
     after += [str(found["in_code"])] if "in_code" in found else []

@@ -96,8 +96,8 @@ class SkillTools:
         """List or search skills."""
         found = await skills.listed(self.context, query, tag, limit)
         lines = [f"{each['signature']}  {each['description']}".strip().partition("\n")[0] for each in found["skills"]]
-        lines = query_note(found) + lines
-        return answered(found, "\n".join(lines) or ("no skill fits" if query or tag else "no skills"))
+        lines = lines or ["no skill fits" if query or tag else "no skills"]
+        return answered(found, "\n".join([*query_note(found), *lines]))
 
     @mcp_tool(
         ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False),

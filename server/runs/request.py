@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import time
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,12 +57,10 @@ def _inside_fence(code: str) -> str:
     opening = _OPENING.search(code)
     if opening is None:
         return code
-    before, inside, after = code[: opening.start()], code[opening.end() :], ""
-    for last in _CLOSING.finditer(inside.rstrip()):  # those before it are of strings that hold Markdown
-        after = inside[last.end() :]
-        closing = last.start()
-    if after or inside.rstrip().endswith("```"):
-        inside = inside[:closing]
+    before, inside, after = code[: opening.start()], code[opening.end() :].rstrip(), ""
+    closing = deque(_CLOSING.finditer(inside), 1)  # those before the last are of strings that hold Markdown
+    if closing:
+        inside, after = inside[: closing[0].start()], inside[closing[0].end() :]
     return "\n" * before.count("\n") + inside if _is_said(before) and _is_said(after) else code
 
 

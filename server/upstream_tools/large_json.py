@@ -58,7 +58,7 @@ def _chars(value: Json) -> int:
 
 
 def _read(text: str) -> Json:
-    whole = read_in_steps(b'{"":' + mended(text.encode()) + b"}", values_max=VALUES_MAX)
+    whole = read_in_steps(b'{"":' + mended(text.encode()) + b"}", values_max=VALUES_MAX, lenient=True)
     if len(whole) != 1:
         raise ValueError("it is more than one value")
     return whole[""]
