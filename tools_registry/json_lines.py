@@ -14,8 +14,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import cast
 
-from pydantic_core import from_json
-
 from .models import Json
 
 LARGE_CHARS = 256 * 1024
@@ -70,14 +68,6 @@ def mended(text: bytes) -> bytes:
     if (b"\\ud" in text or b"\\uD" in text) and _HALF.search(text):
         return _ESCAPES.sub(lambda found: found[1] or rb"\ufffd", text)
     return text
-
-
-def read_json(text: str) -> Json:
-    """Return what a JSON text holds; control characters in texts are let pass too. Raises `ValueError`."""
-    try:
-        return cast("Json", from_json(text))
-    except ValueError:
-        return cast("Json", json.loads(mended(text.encode()).decode(), strict=False))
 
 
 @dataclass(frozen=True, slots=True)

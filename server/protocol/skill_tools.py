@@ -74,7 +74,9 @@ class SkillTools:
     ) -> Annotated[CallToolResult, SavedSkill]:
         """Save a skill: a function of that name with docstring and hints, or a script (constants become parameters)."""
         caller = caller_of(ctx.request_context)
-        request = SaveRequest(name, plain_code(code), description, plain_code(tests), tags, from_run, record, caller=caller)
+        request = SaveRequest(
+            name, plain_code(code), description, plain_code(tests), tags, from_run, record, caller=caller
+        )
 
         async def save(client: Client) -> CallToolResult:
             saved = await skills.save(self.context, replace(request, caller=client.asking(caller)))

@@ -9,6 +9,7 @@ A message above `MESSAGE_BYTES_MAX` is answered by an error, and what is left of
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from types import TracebackType
@@ -19,7 +20,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import INVALID_REQUEST, PARSE_ERROR, JSONRPCError, JSONRPCMessage
 
 from ...sandbox.job import Json
-from ...tools_registry.json_lines import LARGE_CHARS, Edges, TooLong, read_json
+from ...tools_registry.json_lines import LARGE_CHARS, Edges, TooLong
 from ..errors import HostWorkBusy
 from ..standard_streams import InputLines, OutputLines
 from ..upstream_tools.large_json import read_large
@@ -49,8 +50,8 @@ class _Stream(ABC):
 class StandardInput(_Stream):
     """The messages on standard input, for one reader. `idle` returns whether nothing that was read is being worked on.
 
-    What cannot be read, or is too large, is answered by an error that goes to `refuse`: with the id of its request where
-    that can be read, else with null. The messages of a batch are given one by one.
+    What cannot be read, or is too large, is answered by an error that goes to `refuse`: with the id of its request
+    where that can be read, else with null. The messages of a batch are given one by one.
 
     Takes descriptor 0 for itself: other readers of it find it empty.
     """
@@ -92,12 +93,12 @@ class StandardInput(_Stream):
         if not line.strip():
             return None
         try:
-            text = (await checked_message(line)).decode()
+            text = await checked_message(line)
         except (ValueError, HostWorkBusy) as error:
             why = f"cannot be read: {error}. Send less at once, such as a file in parts."
             return refusal_of(INVALID_REQUEST, Edges.of(line).asks, why)
         try:
-            value = await read_large(text) if len(line) > LARGE_CHARS else read_json(text)
+            value = await read_large(text.decode()) if len(line) > LARGE_CHARS else json.loads(text, strict=False)
         except (ValueError, HostWorkBusy) as error:
             why = f"is not JSON in UTF-8: {error}. Send one message of JSON-RPC 2.0 a line."
             return refusal_of(PARSE_ERROR, Edges.of(line).asks, why)
@@ -139,4 +140,3 @@ class StandardOutput(_Stream):
     def hurry(self) -> None:
         """Let `aclose` wait no longer than half a second from now."""
         self._lines.hurry()
-

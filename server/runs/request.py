@@ -88,7 +88,7 @@ def _from_first_column(code: str) -> str:
         return code
     lines = code.split("\n")
     counted = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    margin = os.path.commonprefix([line[: len(line) - len(line.lstrip(" \t"))] for line in counted])
+    margin = os.path.commonprefix([line[: len(line) - len(line.lstrip(" \t"))] for line in counted])  # noqa: RUF071
     return "\n".join(line.removeprefix(margin) for line in lines)
 
 

@@ -22,7 +22,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, Result, jsonrpc_message_adapter
 from pydantic import BaseModel
 
-from ..json_lines import LARGE_CHARS, Edges, Lines, ReadJson, TooLong, read_json
+from ..json_lines import LARGE_CHARS, Edges, Lines, ReadJson, TooLong, mended
 from ..models import Json
 from ..short_values import holds_more
 from . import lenient
@@ -74,7 +74,7 @@ async def message(line: bytes | TooLong, read_large: ReadJson) -> Incoming:
 def _json(text: str) -> Json:
     """Return what a JSON text holds. Raises `Unreadable`."""
     try:
-        return read_json(text)
+        return cast("Json", json.loads(mended(text.encode()), strict=False))
     except ValueError:
         raise Unreadable(text[:_EXCERPT_CHARS]) from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
@@ -126,8 +125,9 @@ def test_the_messages_of_a_batch_are_answered_one_by_one(client: RawClient) -> N
     assert sorted(str(answer["id"]) for answer in answers) == ["80", "81", "None"]
 
 
-def test_a_number_that_is_none_is_an_error_under_the_id_of_its_request(client: RawClient) -> None:
-    for large in (False, True):
-        line = lines_of({**call_of("v"), "id": 90}).strip().replace(b'"v"', b'"v","context_vars":{"v":NaN}')
-        (answer,) = answers_to(client, long(line) if large else line)
-        assert (answer["id"], answer["error"]["code"]) == (90, 1), answer
+@pytest.mark.parametrize("large", [False, True], ids=["short", "long"])
+def test_what_no_json_can_say_is_refused_as_the_variable_that_it_is(client: RawClient, large: bool) -> None:
+    line = lines_of({**call_of("v"), "id": 90}).strip().replace(b'"v"', b'"v","context_vars":{"v":NaN}')
+    (answer,) = answers_to(client, long(line) if large else line)
+    assert answer["id"] == 90
+    assert "Send less, and null for NaN." in answer["result"]["content"][0]["text"]
