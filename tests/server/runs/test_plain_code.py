@@ -66,21 +66,27 @@ async def test_an_error_names_the_line_that_was_sent(in_process_caller: Caller) 
 
 OF_OTHER_SERVICES = {
     "a notebook's display": (
-        "from IPython.display import HTML, Markdown, clear_output, display\nimport IPython\n"
-        "clear_output(wait=True)\nshown = HTML('<b>'), Markdown(data='*')\n"
-        "IPython.display.display(*shown)\n[*shown, IPython.get_ipython()]",
+        (
+            "from IPython.display import HTML, Markdown, clear_output, display\nimport IPython\n"
+            "clear_output(wait=True)\nshown = HTML('<b>'), Markdown(data='*')\n"
+            "IPython.display.display(*shown)\n[*shown, IPython.get_ipython()]"
+        ),
         ["<b>", "*", None],
     ),
     "a loop within a loop": (
-        "import nest_asyncio; nest_asyncio.apply()\nimport asyncio\nasync def five(): return 5\n"
-        "[asyncio.run(five()), asyncio.get_event_loop().run_until_complete(five())]",
+        (
+            "import nest_asyncio; nest_asyncio.apply()\nimport asyncio\nasync def five(): return 5\n"
+            "[asyncio.run(five()), asyncio.get_event_loop().run_until_complete(five())]"
+        ),
         [5, 5],
     ),
     "files in /mnt/data": (
-        "import os\nfrom pathlib import Path\nwrite_file('/mnt/data/a.txt', '1')\n"
-        "with open('/mnt/data/b.txt', 'w') as file: file.write(read_file('/mnt/data/a.txt') + '2')\n"
-        "[Path('b.txt').read_text(), sorted(os.listdir('/mnt/data')), os.path.exists('/mnt/database'), "
-        "[each['name'] for each in list_files('/mnt/data')]]",
+        (
+            "import os\nfrom pathlib import Path\nwrite_file('/mnt/data/a.txt', '1')\n"
+            "with open('/mnt/data/b.txt', 'w') as file: file.write(read_file('/mnt/data/a.txt') + '2')\n"
+            "[Path('b.txt').read_text(), sorted(os.listdir('/mnt/data')), os.path.exists('/mnt/database'), "
+            "[each['name'] for each in list_files('/mnt/data')]]"
+        ),
         ["12", ["a.txt", "b.txt"], False, ["a.txt", "b.txt"]],
     ),
 }
