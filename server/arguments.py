@@ -9,6 +9,7 @@ Every message about arguments is made here: one sentence says what was wrong, on
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
@@ -58,6 +59,51 @@ def misfit(
     """
     error = _first_error(schema, arguments, formats, others_unknown=others_unknown)
     return None if error is None else _message(taker, error, takes)
+
+
+_CLIENTS_OWN = re.compile(
+    r"_.*|(tool|function)?(call|use|invocation)id|(chat|conversation|correlation|interaction|message|request|span|step"
+    r"|thread|trace|turn)id|meta|progresstoken|traceparent|tracestate|securityrisk|taskprogress|waitforprevious(tools)?"
+)
+"""Names that clients give their own data in the arguments of a call, in lower case and without `-` and `_`."""
+_BESIDE_THESE = frozenset({"action", "chatinput", "sessionid"})
+"""Those that are meant so only where another shows that it is a client's (of n8n)."""
+
+
+def ignored_arguments(given: Collection[str], known: Collection[str]) -> list[str]:
+    """Return the names of arguments that a tool does not know, and that clients inject about themselves."""
+    plain = {name: re.sub("(?<=.)[-_]", "", name).lower() for name in given if name not in known}
+    own = [name for name, each in plain.items() if len(name) <= _SHOWN_CHARS_MAX and _CLIENTS_OWN.fullmatch(each)]
+    return own + [name for name, each in plain.items() if own and each in _BESIDE_THESE]
+
+
+_SCALAR = re.compile(r"[+-]?([0-9]{1,18})(\.0*)?|[+-]?[0-9]{0,18}\.?[0-9]{1,18}([eE][+-]?[0-9]{1,3})?")
+_WORDS: Mapping[str, bool | None] = MappingProxyType({"true": True, "false": False, "null": None, "none": None})
+
+
+def meant(value: object, schema: object) -> object:
+    """Return what a value in another form means where the schema of an argument leaves no doubt; else the value itself.
+
+    So 5.0 is an integer, and a text that says a number, true or false is that. What may be a text stays one.
+    """
+    said = schema.get("type") if isinstance(schema, Mapping) else None
+    types = [said] if isinstance(said, str) else said if isinstance(said, list) else []
+    made = value
+    if isinstance(value, str) and "string" not in types:
+        text = value.strip()
+        if _SCALAR.fullmatch(text):
+            made = float(text) if set(text) & set(".eE") else int(text)
+        else:
+            made = _WORDS.get(text.lower(), value)
+    if isinstance(made, float) and "integer" in types and "number" not in types and made.is_integer():
+        made = int(made)
+    kinds = tuple(kind for name in types for kind in _PYTHON.get(name, ()))
+    return made if type(made) in kinds else value
+
+
+_PYTHON: Mapping[str, tuple[type, ...]] = MappingProxyType(
+    {"integer": (int,), "number": (int, float), "boolean": (bool,), "null": (type(None),)}
+)
 
 
 def unknown_argument(taker: str, name: str, known: Collection[str], takes: str) -> str:

@@ -7,6 +7,7 @@ beginning and its end alone, which request it asks or answers. Source: https://w
 from __future__ import annotations
 
 import asyncio
+import codecs
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterator
@@ -39,6 +40,27 @@ _ANSWERS = frozenset({b"result", b"error"})
 async def read_in_thread(text: str) -> Json:
     """Read a JSON text in a thread, where nothing better is given: its one call holds the interpreter to its end."""
     return cast("Json", await asyncio.to_thread(json.loads, text))
+
+
+_HIGH, _LOW = rb"\\u[dD][89abAB][0-9a-fA-F]{2}", rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_HALF = re.compile(_HIGH + rb"(?!" + _LOW + rb")|(?<!" + _HIGH + rb")" + _LOW)
+"""Half of a pair of surrogates, or what looks like one where its backslash is escaped itself."""
+_ESCAPES = re.compile(rb"(" + _HIGH + _LOW + rb"|\\(?!u[dD][89a-fA-F]).)|" + _HIGH + rb"|" + _LOW, re.DOTALL)
+
+
+def mended(text: bytes) -> bytes:
+    """Return a JSON text in UTF-8 as readers take it, with U+FFFD for each half of a pair of surrogates and wrong byte.
+
+    Other writers let these pass, and a byte order mark before it (RFC 8259, sections 8.1 and 8.2).
+    """
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        text = text.decode("utf-8", "replace").encode()
+    text = text.removeprefix(codecs.BOM_UTF8)
+    if (b"\\ud" in text or b"\\uD" in text) and _HALF.search(text):
+        return _ESCAPES.sub(lambda found: found[1] or rb"\ufffd", text)
+    return text
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,8 @@ RUNS = ".runs"
 
 SHOWN_AT = "/workspace/"
 """Where the workspace stands for code, which may name a file in full."""
+ELSEWHERE = "/mnt/data/"
+"""Where it stands for code of other services, as models write it."""
 
 HOME_OWNER = "home"
 """The owner of the home itself. Runs of other owners are kept under a mark of their owner."""
@@ -100,10 +102,11 @@ class Name:
     def parse(cls, text: object) -> Name:
         """Judge the name of a file, or raise `NameRefused`.
 
-        It is kept letter for letter, without a `./` or a `/workspace/` before it, which is where code finds it.
+        It is kept letter for letter, without a `./` or a `/workspace/` before it, which is where code finds it, or a
+        `/mnt/data/`, where other services have it.
         """
         if type(text) is str:
-            text = text.removeprefix("./").removeprefix(SHOWN_AT) or text
+            text = text.removeprefix("./").removeprefix(SHOWN_AT).removeprefix(ELSEWHERE) or text
         checked = _whole(text)
         parts = tuple(checked.split("/"))
         if len(parts) > DEPTH_MAX:
@@ -118,7 +121,7 @@ class Name:
     def parse_folder(cls, text: object) -> Name:
         """Judge the name of a folder: `.` and the empty text are the workspace itself, a `/` at the end is allowed."""
         if type(text) is str:
-            if text in {"", ".", "./", SHOWN_AT, SHOWN_AT[:-1]}:
+            if text in {"", ".", "./", SHOWN_AT, SHOWN_AT[:-1], ELSEWHERE, ELSEWHERE[:-1]}:
                 return cls(())
             return cls.parse(text.removesuffix("/") or text)
         return cls.parse(text)

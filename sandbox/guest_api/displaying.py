@@ -1,10 +1,11 @@
-"""`display`: shows a value in the report beside the result, as notebooks do, in the order of the calls."""
+"""`display`: shows a value in the report beside the result, as notebooks do; and what code for these imports."""
 
 from __future__ import annotations
 
 import json
 from typing import Final
 
+from ..guest.facade import Facade, make
 from ..guest.guest import GUEST
 from ..job import Json
 from ..report import values
@@ -59,3 +60,26 @@ def _nodes(value: Json) -> int:
 def helpers() -> dict[str, object]:
     """Give the helper by the name under which code finds it."""
     return {"display": display}
+
+
+def modules() -> dict[str, Facade]:
+    """Give what code for a notebook imports, by dotted name; the whole of these libraries is full Python's.
+
+    `nest_asyncio` lets a loop run in one that runs already, as it does here.
+    """
+    texts = dict.fromkeys(("HTML", "Latex", "Markdown", "Math", "Pretty"), _as_text)
+    shown = make("IPython.display", {"display": display, "clear_output": _do_nothing, **texts})
+    return {
+        "IPython": make("IPython", {"display": shown, "get_ipython": _do_nothing}),
+        "IPython.display": shown,
+        "nest_asyncio": make("nest_asyncio", {"apply": _do_nothing}),
+    }
+
+
+def _as_text(data: object = "", *_arguments: object, **_options: object) -> object:
+    """Return a text that a notebook would set in its own way; what was displayed stays in the report."""
+    return data
+
+
+def _do_nothing(*_arguments: object, **_options: object) -> None:
+    """Do nothing."""

@@ -16,7 +16,7 @@ from types import ModuleType
 from ..guest.dynamic import Dynamic, is_public
 from ..guest.facade import Facade, names
 from ..guest.known_modules import KNOWN_MODULES
-from . import hosted, hosted_tools
+from . import displaying, hosted, hosted_tools
 
 
 @cache
@@ -66,8 +66,11 @@ def member(module: str, name: str) -> object:
 
 
 def install() -> None:
-    """Make them modules of this whole process, for code that imports as any Python program does."""
-    for name in _table():
+    """Make them modules of this whole process, for code that imports as any Python program does.
+
+    Those of notebooks stand in for libraries, and are found only where these are not installed.
+    """
+    for name in _table().keys() - displaying.modules():
         sys.modules[name] = _Module(name)
     if not any(type(finder) is _Missing for finder in sys.meta_path):
         sys.meta_path.append(_Missing())

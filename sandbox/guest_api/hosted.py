@@ -156,4 +156,5 @@ def modules() -> dict[str, Facade]:
     return {
         **hosted_tools.modules(),
         **hosted_skills.modules(),
+        **displaying.modules(),
     }

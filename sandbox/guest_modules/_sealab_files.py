@@ -7,6 +7,8 @@ import posixpath
 from _sealab_os import fsdecode, fspath, strerror
 
 HOME = "/workspace"
+ELSEWHERE = "/mnt/data"
+"""What models write for the workspace: other services have it there."""
 TEMPORARY = "/tmp"
 _state = {"cwd": HOME}
 
@@ -34,6 +36,8 @@ def absolute(path):
         text = posixpath.normpath(text)
         if text.startswith("//"):
             text = text[1:]
+    if text == ELSEWHERE or text.startswith(f"{ELSEWHERE}/"):
+        return HOME + text[len(ELSEWHERE) :]
     return text
 
 

@@ -649,7 +649,9 @@ def _job_frame(job: Job, isolation: Isolation, *, records: bool) -> bytes:
     try:
         return encode_job(job, isolation, records=records)
     except FrameError as error:
-        raise LimitRefused(f"The code and its context_vars cannot be passed on: {error} Send less.") from None
+        raise LimitRefused(
+            f"The code and its context_vars cannot be passed on: {error} Send less, and null for NaN."
+        ) from None
 
 
 def _cause(job: Job, clock: Clock, error: EOFError | FrameError, ended: ProcessExit) -> tuple[Status, Failure]:

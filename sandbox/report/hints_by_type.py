@@ -340,6 +340,8 @@ def _of_file_not_found(error: BaseException, _message: str, scene: Scene) -> str
         return "The workspace can be read at /workspace, and list_files() shows what is in it; write to /tmp."
     path = _name_of_file(error)
     folder = path.rpartition("/")[0] if type(path) is str else ""
+    if f"{folder}/".startswith("/mnt/data/"):
+        return f"/mnt/data is the workspace here, the current directory: leave `/mnt/data/` out. {_OF_WORKSPACE}"
     if folder.startswith("~"):
         return f"`~` is no folder here: leave it out. {_OF_WORKSPACE}"
     if folder and _WRITING_A_FILE.search(scene.text()) and _may_be_made(folder):

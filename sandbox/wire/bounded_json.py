@@ -58,9 +58,13 @@ def read(text: bytes, *, values_max: int) -> Json:
     return cast("Json", _read(text.decode()))
 
 
-def read_in_steps(text: bytes, *, values_max: int) -> dict[str, Json]:
-    """Decode an object of UTF-8 in steps. Raises `ValueError` as `read` does."""
-    return _BoundedReader(text, values_max).read()
+def read_in_steps(text: bytes, *, values_max: int, lenient: bool = False) -> dict[str, Json]:
+    """Decode an object of UTF-8 in steps. Raises `ValueError` as `read` does.
+
+    With `lenient`, as Python's `json` does by itself: NaN, infinities and control characters in strings are taken, and
+    of a name that stands twice the last.
+    """
+    return _BoundedReader(text, values_max, lenient=lenient).read()
 
 
 def check(text: bytes, *, values_max: int, names_max: int) -> None:
@@ -131,8 +135,10 @@ def write_in_steps(value: Json) -> str:
 class _BoundedReader:
     """One text that is read in steps: `_at` is how far it was read, in `_container`, with those around it outside."""
 
-    def __init__(self, text: bytes, values_max: int) -> None:
+    def __init__(self, text: bytes, values_max: int, *, lenient: bool) -> None:
         self._text = text.decode()
+        self._lenient = lenient
+        self._decode = _read_leniently if lenient else _read
         self._values_max = values_max
         self._values = 0
         self._counts = _parts(text) >= values_max
@@ -191,14 +197,14 @@ class _BoundedReader:
         members = members.removesuffix(",")
         taken: _Container
         if isinstance(container, dict):
-            fields: dict[str, Json] = _read(f"{{{members}}}")
+            fields: dict[str, Json] = self._decode(f"{{{members}}}")
             both = len(container) + len(fields)
             container.update(fields)
-            if len(container) != both:
+            if len(container) != both and not self._lenient:
                 raise _twice()
             taken = fields
         else:
-            taken = cast("list[Json]", _read(f"[{members}]"))
+            taken = cast("list[Json]", self._decode(f"[{members}]"))
             container += taken
         if not taken:
             raise ValueError("a value is missing")
@@ -217,7 +223,7 @@ class _BoundedReader:
             if self._next() != ":":
                 raise ValueError("a name has no value")
             self._at += 1
-            if key in container:
+            if key in container and not self._lenient:
                 raise _twice()
         char = self._next()
         inner: _Container | None = [] if char == "[" else {} if char == "{" else None
@@ -235,7 +241,7 @@ class _BoundedReader:
             scalar = _SCALAR.match(self._text, self._at)
             if scalar is None:
                 raise ValueError("a value is missing")
-            value = _read(scalar[0])
+            value = self._decode(scalar[0])
             self._at = scalar.end()
         if isinstance(container, dict):
             container[key] = value
@@ -250,7 +256,7 @@ class _BoundedReader:
         pieces: list[str] = []
         while True:
             end = cast("re.Match[str]", _INSIDE.match(self._text, at, at + STEP_CHARS)).end()
-            piece = scanstring(f'"{self._text[at:end]}"', 1, True)[0]
+            piece = scanstring(f'"{self._text[at:end]}"', 1, not self._lenient)[0]
             if pieces and "\ud800" <= pieces[-1][-1:] < "\udc00" <= piece[:1] < "\ue000":
                 # The two halves of one character, as RFC 8259 writes it.
                 whole = (pieces[-1][-1] + piece[0]).encode("utf-16", "surrogatepass").decode("utf-16")
@@ -357,3 +363,4 @@ def _no_constant(text: str) -> NoReturn:
 # Made once: `json.dumps` and `json.loads` make one anew for each frame.
 _write = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _read = json.JSONDecoder(object_pairs_hook=_object, parse_float=_finite, parse_constant=_no_constant).decode
+_read_leniently = json.JSONDecoder(strict=False).decode

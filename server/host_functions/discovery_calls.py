@@ -13,6 +13,8 @@ from ..upstream_tools.registry import Registry
 from .broker import Calls, host_function
 
 _NAMES_MAX = 20
+_LONGEST = {"query": 4 * 1024 * 1024}
+"""As long as what code sends may be; searched for is its beginning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class DiscoveryCalls:
     registry: Registry
     filters: bool
 
-    @host_function(waits=True)
+    @host_function(waits=True, longest=_LONGEST)
     async def search_tools(
         self,
         calls: Calls,

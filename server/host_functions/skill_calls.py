@@ -72,7 +72,7 @@ class SkillCalls:
         _take(calls, name, version, skill.version, skill.content_hash)
         return cast("Json", skills.loaded(skill))
 
-    @host_function()
+    @host_function(longest={"query": SOURCE_CHARS_MAX})
     async def list_skills(
         self, _calls: Calls, *, query: str | None = None, tag: str | None = None, limit: int = 50
     ) -> Json:

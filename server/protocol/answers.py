@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Mapping
 from typing import Annotated, Literal, cast
 
 from mcp.types import CallToolResult, ImageContent, TextContent, ToolAnnotations
@@ -83,10 +84,17 @@ def bounded(answer: CallToolResult, chars_max: int, rest: str) -> CallToolResult
     cuts: dict[str, Cut] = {}
     if not fits(told, "", max_chars=chars_max):
         told, cuts = cut_members(told, chars_max, rest)
-        answer.structured_content = {**told, "truncated": {what: cut.to_json() for what, cut in cuts.items()}}
+        noted = cast("dict[str, Json]", told.get("truncated", {}))
+        answer.structured_content = {**told, "truncated": {**noted, **{each: cuts[each].to_json() for each in cuts}}}
     text = cast("TextContent", answer.content[0])
     text.text = short_text(text.text, rest)
     return answer
+
+
+def query_note(told: Mapping[str, object]) -> list[str]:
+    """Return the line that says of a query how much of it was searched for, where that is not all of it."""
+    cuts = cast("Mapping[str, Mapping[str, str]]", told.get("truncated", {}))
+    return [cuts["query"]["note"]] if "query" in cuts else []
 
 
 def short_text(text: str, rest: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from ...sandbox.wire import bounded_json
-from ...tools_registry.json_lines import LARGE_CHARS
+from ...tools_registry.json_lines import LARGE_CHARS, mended
 from ..host_work import Kind, in_thread
 
 VALUES_MAX = 250_000
@@ -23,9 +23,16 @@ def check(text: bytes) -> None:
     bounded_json.check(text, values_max=VALUES_MAX, names_max=NAMES_MAX)
 
 
-async def check_message(text: bytes) -> None:
-    """Raise `ValueError` for a message above the bounds; a large one is judged in a thread. Raises `HostWorkBusy`."""
+async def checked_message(text: bytes) -> bytes:
+    """Return a message as readers take it, see `mended`; a large one is judged in a thread.
+
+    Raises `ValueError` for one above the bounds, and `HostWorkBusy`.
+    """
     if len(text) <= LARGE_CHARS:
-        check(text)
-    else:
-        await in_thread(Kind.ANSWERS, partial(check, text), charged=False)
+        return _checked(text)
+    return await in_thread(Kind.ANSWERS, partial(_checked, text), charged=False)
+
+
+def _checked(text: bytes) -> bytes:
+    check(text)
+    return mended(text)

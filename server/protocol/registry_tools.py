@@ -17,7 +17,7 @@ from ..scopes import caller_of
 from ..upstream_tools import discovery
 from ..upstream_tools.large_json import text_of
 from ..upstream_tools.registry import Registry
-from .answers import READS, OptionalText, answered
+from .answers import READS, OptionalText, answered, query_note
 from .strict_tool import mcp_tool
 
 Level = Literal["name", "summary", "signature", "full"]
@@ -120,7 +120,8 @@ class RegistryTools:
             limit=limit,
             told_to=caller.scope,
         )
-        return answered(found, "\n".join(_search_lines(found, limit)) or "no tools found")
+        lines = _search_lines(found, limit) or ["no tools found"]
+        return answered(found, "\n".join([*query_note(found), *lines]))
 
     @mcp_tool(
         READS,

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, FailFast, WithJsonSchema
 
 from ...sandbox.job import Json
 from ..runs.report import Report
+from ..runs.request import plain_code
 from ..scopes import caller_of, connection_of
 from ..skills import use_cases as skills
 from ..skills.use_cases import (
@@ -34,6 +35,7 @@ from .answers import (
     Variables,
     answered,
     parsed_if_text,
+    query_note,
 )
 from .elicitation import Client, Conversations
 from .strict_tool import mcp_tool
@@ -72,7 +74,9 @@ class SkillTools:
     ) -> Annotated[CallToolResult, SavedSkill]:
         """Save a skill: a function of that name with docstring and hints, or a script (constants become parameters)."""
         caller = caller_of(ctx.request_context)
-        request = SaveRequest(name, code, description, tests, tags, from_run, record, caller=caller)
+        request = SaveRequest(
+            name, plain_code(code), description, plain_code(tests), tags, from_run, record, caller=caller
+        )
 
         async def save(client: Client) -> CallToolResult:
             saved = await skills.save(self.context, replace(request, caller=client.asking(caller)))
@@ -94,7 +98,8 @@ class SkillTools:
         """List or search skills."""
         found = await skills.listed(self.context, query, tag, limit)
         lines = [f"{each['signature']}  {each['description']}".strip().partition("\n")[0] for each in found["skills"]]
-        return answered(found, "\n".join(lines) or ("no skill fits" if query or tag else "no skills"))
+        lines = lines or ["no skill fits" if query or tag else "no skills"]
+        return answered(found, "\n".join([*query_note(found), *lines]))
 
     @mcp_tool(
         ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False),

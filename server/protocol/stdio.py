@@ -9,6 +9,7 @@ A message above `MESSAGE_BYTES_MAX` is answered by an error, and what is left of
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from types import TracebackType
@@ -16,13 +17,15 @@ from typing import Self
 
 import anyio
 from mcp.shared.message import SessionMessage
-from mcp.types import INVALID_REQUEST, ErrorData, JSONRPCError, jsonrpc_message_adapter
+from mcp.types import INVALID_REQUEST, PARSE_ERROR, JSONRPCError, JSONRPCMessage
 
+from ...sandbox.job import Json
 from ...tools_registry.json_lines import LARGE_CHARS, Edges, TooLong
 from ..errors import HostWorkBusy
 from ..standard_streams import InputLines, OutputLines
 from ..upstream_tools.large_json import read_large
-from .message_bounds import check_message
+from .client_messages import as_message, plain_message, refusal_of
+from .message_bounds import checked_message
 
 MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 """The largest message that is taken."""
@@ -47,7 +50,8 @@ class _Stream(ABC):
 class StandardInput(_Stream):
     """The messages on standard input, for one reader. `idle` returns whether nothing that was read is being worked on.
 
-    A line that is not a message is given as the exception that says so; one that is too large goes to `refuse`.
+    What cannot be read, or is too large, is answered by an error that goes to `refuse`: with the id of its request
+    where that can be read, else with null. The messages of a batch are given one by one.
 
     Takes descriptor 0 for itself: other readers of it find it empty.
     """
@@ -55,6 +59,8 @@ class StandardInput(_Stream):
     def __init__(self, idle: Callable[[], bool], refuse: Callable[[JSONRPCError], Awaitable[None]]) -> None:
         self._refuse = refuse
         self._reading = False
+        self._batch: list[Json] = []
+        """What is left of the messages on one line, the last first."""
         self._lines = InputLines(MESSAGE_BYTES_MAX, lambda: idle() and not self._reading)
 
     def end(self) -> None:
@@ -64,39 +70,44 @@ class StandardInput(_Stream):
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> SessionMessage | Exception:
+    async def __anext__(self) -> SessionMessage:
         while True:
-            line = await anext(self._lines)
+            line = None if self._batch else await anext(self._lines)
             self._reading = True
             try:
-                message = await self._message(line)
+                read = as_message(self._batch.pop()) if line is None else await self._message(line)
+                if isinstance(read, JSONRPCError):
+                    await self._refuse(read)
+                elif read is not None:
+                    return SessionMessage(read)
             finally:
                 self._reading = False
-            if message is not None:
-                return message
 
-    async def _message(self, line: bytes | TooLong) -> SessionMessage | Exception | None:
+    async def _message(self, line: bytes | TooLong) -> JSONRPCMessage | None:
+        """Return the message on a line, or the error that answers it; None for a blank line."""
         if isinstance(line, TooLong):
             what = f"is {line.size} bytes large, and at most {MESSAGE_BYTES_MAX} are taken"
-            await self._refuse(_refusal(line.edges, what))
+            return refusal_of(INVALID_REQUEST, line.edges.asks, f"{what}. Send less at once, such as a file in parts.")
+        if len(line) <= LARGE_CHARS and (plain := plain_message(line)) is not None:
+            return plain
+        if not line.strip():
             return None
-        text = line.decode("utf-8", "replace")
         try:
-            if len(text) <= LARGE_CHARS:
-                return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
-            await check_message(line)
-            value = await read_large(text)
+            text = await checked_message(line)
         except (ValueError, HostWorkBusy) as error:
-            if len(text) <= LARGE_CHARS:
-                return error
-            await self._refuse(_refusal(Edges.of(line), f"cannot be read: {error}"))
-            return None
+            why = f"cannot be read: {error}. Send less at once, such as a file in parts."
+            return refusal_of(INVALID_REQUEST, Edges.of(line).asks, why)
         try:
-            return SessionMessage(jsonrpc_message_adapter.validate_python(value, by_name=False))
-        except ValueError as error:
-            return error
+            value = await read_large(text.decode()) if len(line) > LARGE_CHARS else json.loads(text, strict=False)
+        except (ValueError, HostWorkBusy) as error:
+            why = f"is not JSON in UTF-8: {error}. Send one message of JSON-RPC 2.0 a line."
+            return refusal_of(PARSE_ERROR, Edges.of(line).asks, why)
+        if isinstance(value, list) and value:
+            self._batch = value[::-1]
+            return None
+        return as_message(value)
 
-    async def receive(self) -> SessionMessage | Exception:
+    async def receive(self) -> SessionMessage:
         """Return the next message. Raises `anyio.EndOfStream` when none will come."""
         try:
             return await anext(self)
@@ -129,8 +140,3 @@ class StandardOutput(_Stream):
     def hurry(self) -> None:
         """Let `aclose` wait no longer than half a second from now."""
         self._lines.hurry()
-
-
-def _refusal(edges: Edges, what: str) -> JSONRPCError:
-    message = f"The message {what}. Send less at once, such as a file in parts."
-    return JSONRPCError(jsonrpc="2.0", id=edges.asks, error=ErrorData(code=INVALID_REQUEST, message=message))

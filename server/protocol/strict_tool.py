@@ -18,10 +18,10 @@ from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata, func_metadata
 from mcp.shared.exceptions import MCPError
-from mcp.types import CallToolResult, ToolAnnotations
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import PrivateAttr, ValidationError
 
-from ..arguments import missing_argument, unknown_argument, wrong_argument
+from ..arguments import ignored_arguments, meant, missing_argument, shown, unknown_argument, wrong_argument
 from ..errors import KNOWN_ERRORS, RightMissing, shortage_in
 from ..identity import LOCAL_IDENTITY, Identity
 from ..rights import TOOLS, require
@@ -165,7 +165,8 @@ def tools_by(*owners: object) -> dict[str, StrictTool]:
 class StrictTool(Tool):
     """A tool whose unknown arguments and wrong types are tool errors that say what to give instead.
 
-    The SDK drops unknown arguments, reads "5" as a number, and puts its own words before every error text.
+    A value of another form is taken where the schema leaves no doubt of what it means, see `meant`. The SDK drops
+    unknown arguments, and puts its own words before every error text.
     """
 
     _arguments: type[ArgModelBase] | None = PrivateAttr(default=None)
@@ -219,6 +220,9 @@ class StrictTool(Tool):
             require(_identity_of(context), TOOLS, self.name)
         except RightMissing as error:
             raise ToolError(str(error)) from error
+        known = self.parameters.get("properties", {})
+        ignored = ignored_arguments(arguments, known)
+        arguments = {name: meant(given, known.get(name)) for name, given in arguments.items() if name not in ignored}
         checked = self._checked(arguments)
         if self.context_kwarg is not None:
             checked[self.context_kwarg] = context
@@ -236,10 +240,15 @@ class StrictTool(Tool):
                 f"{self.name} failed by a fault of sealab itself. Its log on stderr says more; what the call did up to "
                 "then is unknown."
             ) from error
-        if self._rest is None or self._chars_max is None or not isinstance(result, CallToolResult):  # it may ask first
+        if not isinstance(result, CallToolResult):  # it may ask first
             return visibly(result)
-        rest = self._rest if isinstance(self._rest, str) else self._rest(arguments)
-        return visibly(bounded(result, self._chars_max, rest))
+        if self._rest is not None and self._chars_max is not None:
+            rest = self._rest if isinstance(self._rest, str) else self._rest(arguments)
+            result = bounded(result, self._chars_max, rest)
+        if ignored:
+            told = f"ignored, since {self.name} takes no such argument: {', '.join(map(shown, ignored))}"
+            result.content.append(TextContent(type="text", text=told))
+        return visibly(result)
 
     def prepare(self) -> type[ArgModelBase]:
         """Return the model that reads the arguments, made when it is first asked for."""

@@ -27,7 +27,7 @@ from ..runs.executor import LAST
 from ..runs.isolations import AUTO
 from ..runs.report import ErrorReport
 from ..runs.request import CodeRequest, Execution
-from ..upstream_tools.discovery import QUERY_CHARS_MAX
+from ..upstream_tools.discovery import searched_for
 from .recordings import Recorder, Replay
 from .search import about_of
 from .skill_arguments import judge_arguments, judge_name
@@ -228,14 +228,13 @@ def loaded(skill: StoredSkill) -> LoadedSkill:
 async def listed(context: SkillContext, query: str | None = None, tag: str | None = None, limit: int = 50) -> SkillList:
     """Return the skills that fit a query, best first, or all by name.
 
-    With a limit of 0 they are only counted. Raises `RequestRefused` for a long query and a limit below 0.
+    With a limit of 0 they are only counted. Raises `RequestRefused` for a limit below 0.
     """
     if limit < 0:
         raise RequestRefused(f"limit is {limit}, which is not allowed. Give 0, to count only, or more.")
-    if len(query or "") > QUERY_CHARS_MAX:
-        raise RequestRefused(f"The query has {len(query or '')} characters. Give at most {QUERY_CHARS_MAX}.")
-    page = await context.index.page(query, tag, limit)
-    return SkillList(
+    asked, cut = searched_for(query or "")
+    page = await context.index.page(asked or None, tag, limit)
+    told = SkillList(
         count=page.total,
         skills=[
             ListedSkill(
@@ -250,6 +249,9 @@ async def listed(context: SkillContext, query: str | None = None, tag: str | Non
             for each in page.skills
         ],
     )
+    if cut:
+        told["truncated"] = {**cut}
+    return told
 
 
 async def run(context: SkillContext, request: RunSkillRequest, *, progress: Progress | None = None) -> Execution:

@@ -68,7 +68,7 @@ async def search(
     found why that is so; it is left out when there is none.
     """
     level = _level(detail_level)
-    _check_chars("query", query)
+    query, cut = searched_for(query)
     _check_chars("category", category or "")
     limit = _limit(limit, query, category)
     await registry.list_unlisted(who)
@@ -90,6 +90,8 @@ async def search(
         "count": len(tools),
         "tools": tools,
     }
+    if cut:
+        answer["truncated"] = cut
     answer |= await _remarks(registry, who, query, hits)
     of_category = 0
     if category is not None and not query.strip() and len(tools) == LISTED_MAX:
@@ -456,6 +458,14 @@ def _level(detail_level: str) -> DetailLevel:
     except ValueError:
         levels = ", ".join(DetailLevel)
         raise RequestRefused(f"detail_level is {detail_level!r}, which there is not. Give one of {levels}.") from None
+
+
+def searched_for(query: str) -> tuple[str, dict[str, Json]]:
+    """Return as much of a query as is searched for, and what `truncated` says where that is not all of it."""
+    if len(query) <= QUERY_CHARS_MAX:
+        return query, {}
+    note = f"the query has {len(query)} characters, and its first {QUERY_CHARS_MAX} were searched for"
+    return query[:QUERY_CHARS_MAX], {"query": {"note": note}}
 
 
 def _check_chars(what: str, text: str) -> None:

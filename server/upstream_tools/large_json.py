@@ -10,6 +10,7 @@ from typing import TypeVar
 from ...sandbox.job import Json
 from ...sandbox.wire.bounded_json import is_light, read_in_steps, write_in_steps
 from ...tools_registry.errors import AnswerRefused
+from ...tools_registry.json_lines import mended
 from ..errors import HostWorkBusy
 from ..host_work import Kind, checked, checkpoint, in_thread
 
@@ -57,7 +58,7 @@ def _chars(value: Json) -> int:
 
 
 def _read(text: str) -> Json:
-    whole = read_in_steps(b'{"":' + text.encode() + b"}", values_max=VALUES_MAX)
+    whole = read_in_steps(b'{"":' + mended(text.encode()) + b"}", values_max=VALUES_MAX, lenient=True)
     if len(whole) != 1:
         raise ValueError("it is more than one value")
     return whole[""]

@@ -22,7 +22,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, Result, jsonrpc_message_adapter
 from pydantic import BaseModel
 
-from ..json_lines import LARGE_CHARS, Edges, Lines, ReadJson, TooLong
+from ..json_lines import LARGE_CHARS, Edges, Lines, ReadJson, TooLong, mended
 from ..models import Json
 from ..short_values import holds_more
 from . import lenient
@@ -45,8 +45,6 @@ _HEADER = "x-mcp-header"
 _HEADER_VALUES_MAX = 100_000
 """Values of a page of tools that is looked through for such arguments."""
 _EXCERPT_CHARS = 160
-_ESCAPED_SURROGATE = "\\ud"
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _KEPT = "sealab.kept"
 _KEPT_MAX = 16
 _DATA = b"data:"
@@ -79,12 +77,9 @@ def _json(text: str) -> Json:
     Raises `Unreadable`.
     """
     try:
-        value = json.loads(text, strict=False)
+        return cast("Json", json.loads(mended(text.encode()), strict=False))
     except ValueError:
         raise Unreadable(text[:_EXCERPT_CHARS]) from None
-    if _ESCAPED_SURROGATE in text.lower():
-        value = json.loads(_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
-    return cast("Json", value)
 
 
 def _refused(edges: Edges, why: str) -> Incoming:

@@ -31,7 +31,8 @@ from ...errors import HostWorkBusy
 from ...fair_line import FairLine
 from ...identity import ALL_RIGHTS, Right, identity_in
 from ...rights import missing, needed_by, needed_to_answer
-from ..message_bounds import check_message
+from ..client_messages import with_id
+from ..message_bounds import checked_message
 from .access_lines import denied
 from .callers import header, owner_of
 from .challenges import challenge
@@ -188,13 +189,16 @@ class Admission:
         whole = bytes(body)
         del body
         try:
-            await check_message(whole)
+            whole = await checked_message(whole)
         except ValueError as error:
             text = f"The request cannot be taken: {error}. Send large data as one text or in parts, with "
             raise _Refused(refusal(413, f"{text}write_workspace_file.")) from error
         except HostWorkBusy as error:
             raise _Refused(refusal(503, str(error), retry_after=_RETRY_SECONDS)) from error
-        return whole
+        taken = with_id(whole)
+        if not isinstance(taken, bytes):
+            raise _Refused(refusal(400, taken.error.message))
+        return taken
 
     def _reserve(self, owner: Owner, count: int, held: int) -> None:
         """Take so many bytes more for a request that has `held`. Raises `_Refused`."""

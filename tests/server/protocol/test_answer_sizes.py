@@ -234,7 +234,6 @@ async def test_no_more_of_a_text_is_escaped_than_is_shown(
 async def test_a_long_name_is_refused_before_it_is_looked_for(server: Caller, chars: int) -> None:
     name = "a." * (chars // 2) + "b" * (chars % 2)
     for what, given in (
-        ("query", {"query": name}),
         ("category", {"query": "count", "category": name}),
         ("tool's name", {"tool_name": name}),
         ("category", {"tool_name": "one", "category": name}),

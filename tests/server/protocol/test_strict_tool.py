@@ -104,3 +104,59 @@ async def test_what_is_wrong_is_refused_by_its_first_item_within_the_bound_of_a_
     assert "session" in str(answer.content)
     assert answer.is_error
     assert not (await in_process_caller.call("execute_code", code="1", format="")).is_error
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("search_tools", {"query": "x", "limit": 5.0}),
+        ("search_tools", {"query": "x", "limit": " 5 "}),
+        ("search_tools", {"query": "x", "limit": "5.0"}),
+        ("list_skills", {"limit": "1e1"}),
+        ("execute_code", {"code": "1", "timeout_seconds": "2.5", "memory_mb": 200.0, "dry_run": "False"}),
+        ("execute_code", {"code": "1", "context_vars": '{"n": 4}', "background": "false", "session": None}),
+        ("execute_code", {"code": "1", "toolCallId": "call_1", "_meta": {}, "sessionId": "s", "action": "call"}),
+        ("read_workspace_file", {"filename": "/mnt/data/5", "offset": "0", "limit": "null"}),
+        ("save_skill", {"name": "f", "code": "```python\ndef f(): 'Be it.'\n```", "tags": '["a"]', "tests": " f()"}),
+        ("list_workspace_files", {"subpath": "/mnt/data"}),
+        ("list_skills", {"tag": "5", "tool_call_id": "c", "wait-for-previous": "true"}),
+    ],
+    ids=str,
+)
+async def test_what_leaves_no_doubt_is_taken_and_what_clients_say_of_themselves_is_left_out_with_a_note(
+    in_process_caller: Caller, tool: str, given: dict[str, Any]
+) -> None:
+    await in_process_caller.call("write_workspace_file", filename="5", content="true")
+    answer = await in_process_caller.call(tool, **given)
+    assert not answer.is_error, answer.content
+    known = {each.name: each.input_schema["properties"] for each in (await in_process_caller.client.list_tools()).tools}
+    for name in given.keys() - known[tool].keys():
+        assert json.dumps(name) in str(answer.content[-1])
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "said"),
+    [
+        ("search_tools", {"query": "x", "limit": 5.5}, "cannot be 5.5"),
+        ("search_tools", {"query": "x", "limit": "five"}, 'cannot be "five"'),
+        ("search_tools", {"query": 5}, "cannot be 5"),
+        ("search_tools", {"query": "x", "limit": "true"}, 'cannot be "true"'),
+        ("execute_code", {"code": "1", "dry_run": "1"}, 'cannot be "1"'),
+        ("execute_code", {"code": "1", "timeout_seconds": "30s"}, 'cannot be "30s"'),
+        ("execute_code", {"code": "1", "timeout_seconds": "1e999"}, "timeout_seconds is inf"),
+        ("execute_code", {"code": "1", "session_id": "a"}, "Did you mean session?"),
+        ("execute_code", {"code": "1", "sessionId": "a"}, "Did you mean session?"),
+        ("execute_code", {"code": "1", "toolCallId": "c", "language": "python"}, 'takes no argument "language"'),
+    ],
+    ids=str,
+)
+async def test_what_leaves_a_doubt_is_refused(
+    in_process_caller: Caller, tool: str, given: dict[str, Any], said: str
+) -> None:
+    assert said in await in_process_caller.refusal(tool, **given)
+
+
+@pytest.mark.parametrize("text", ["5", "true", "null", '{"a": 1}', "5.0"])
+async def test_a_text_stays_the_text_it_is(in_process_caller: Caller, text: str) -> None:
+    await in_process_caller.call("write_workspace_file", filename="text", content=text)
+    assert (await in_process_caller.told("read_workspace_file", filename="text"))["content"] == text

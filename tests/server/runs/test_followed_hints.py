@@ -82,7 +82,7 @@ BY_TYPE = [
         "mkdir(parents=True, exist_ok=True)` makes it",
         "import os\nfrom pathlib import Path; Path('new').mkdir(parents=True, exist_ok=True)\nos.mkdir('new/a')",
     ),
-    Slip("```python\n1\n```", "Leave out the Markdown fences", "1"),
+    Slip("```python\n1\n```\nand\n```python\n2\n```", "Leave out the Markdown fences", "1"),
     Slip("return 1", "value of the last line", "1"),
     Slip("def f():\n    await g()", "`async def`", "async def f():\n    await g()"),
     Slip("  x = 1\nx", "first column", "x = 1\nx"),

@@ -214,13 +214,16 @@ async def test_a_test_cannot_save_skills_so_that_saves_never_nest_deeper(served:
     assert "while the tests of a skill run" in said
 
 
-async def test_a_query_that_is_too_long_is_refused_with_how_long_it_may_be(served: Caller) -> None:
+async def test_of_a_long_query_the_beginning_is_searched_for_and_the_answer_says_so(served: Caller) -> None:
     for tool in ("list_skills", "search_tools"):
-        assert (await served.call(tool, query="x" * 2000)).is_error is False
-        assert "Give at most 2000" in await served.refusal(tool, query="x" * 2001)
-        code = f"{tool}('x' * 2001)"
-        report = await served.told("execute_code", code=code)
-        assert "Give at most 2000" in report["error"]["message"]
+        assert "truncated" not in await served.told(tool, query="x" * 2000)
+        cut = {"query": {"note": "the query has 20000 characters, and its first 2000 were searched for"}}
+        answer = await served.call(tool, query="x" * 20_000)
+        assert answer.structured_content is not None
+        assert answer.structured_content["truncated"] == cut
+        assert cut["query"]["note"] in str(answer.content)
+        report = await served.told("execute_code", code=f"{tool}('x' * 20_000)['truncated']")
+        assert report["result"] == cut
 
 
 async def test_one_run_saves_no_more_bytes_of_skills_than_it_may(served: Caller) -> None:

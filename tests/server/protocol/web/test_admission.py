@@ -21,7 +21,7 @@ from sealab.tools_registry.json_lines import LARGE_CHARS
 
 from ....waiting import wait_until
 from ...conftest import HttpServer, http_process
-from .raw import HEADERS, MODERN, asked, begun, call, plugged, post, run
+from .raw import HEADERS, MODERN, PING, asked, begun, call, opened, plugged, post, run
 
 BODIES_MB = 16
 SENT = 2_000_000
@@ -202,3 +202,21 @@ async def test_a_small_body_waits_for_no_large_one() -> None:
     assert began.index(12) < 3
     await asyncio.gather(*large)
     assert len(began) == 6
+
+
+@pytest.mark.parametrize("padding", [0, LARGE_CHARS], ids=["short", "long"])
+def test_odd_bodies_are_read_as_lines_on_standard_input_are(server: HttpServer, padding: int) -> None:
+    """Every request is answered: the SDK takes one whose id is not an id for a notification, and answers nothing."""
+    code = "x = '\ud83d'\nhex(ord(x))" + " " * padding
+    assert run(server.url, code).message["result"]["structuredContent"]["result"] == "0xfffd"
+    session = {"mcp_session_id": opened(server.url)}
+    legacy = {**call(code), "id": 5.0}
+    answer = post(server.url, legacy, **session).message
+    assert (answer["id"], answer["result"]["structuredContent"]["result"]) == (5, "0xfffd")
+    for number in (True, None, 1.5, [7], {}):
+        ping = {**PING, "id": number, "more": "x" * padding}
+        for headers in (session, MODERN):
+            refused = post(server.url, ping, **headers)
+            assert (refused.status, refused.message["id"], refused.message["error"]["code"]) == (400, None, -32600)
+            assert "neither an integer nor a text" in refused.message["error"]["message"]
+    assert post(server.url, {**PING, "id": "", "params": {"_meta": {"id": None}}}, **session).message["result"] == {}
