@@ -46,6 +46,8 @@ from .sign_in_questions import signed_in, with_sign_in
 if TYPE_CHECKING:
     from ...tools_registry.upstream.results import ToolResult
 
+_PLACE_CHARS_MAX = 100
+"""Of the place where an answer breaks its schema, which may be made of keys of the answer."""
 _KEPT_AS = f"{READ_RESOURCE}\0"
 """What a user's yes to reading resources is kept as: no tool has a name that cannot be printed."""
 
@@ -189,6 +191,10 @@ class RegistryCalls:
         result = await with_sign_in(self.registry, calls, server, lambda owner: send(owner=owner))
         if result.has_nulls:
             calls.log.nulled[tool.full_name] = None
+        if result.broken:
+            where = result.broken.partition(": ")[0][:_PLACE_CHARS_MAX]
+            is_place = where.startswith("at ") or not result.is_structured
+            calls.log.broken.setdefault(tool.full_name, where if is_place else "as a whole")
         return result
 
     async def _list_as_caller(self, calls: Calls, name: str) -> None:

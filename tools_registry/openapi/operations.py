@@ -12,6 +12,7 @@ from typing import Final
 
 from ..models import Json
 from ..names import FreeNames, identifier
+from ..upstream import lenient
 from .bodies import Body, body_of
 from .document import Document, LeftOut, is_within, mapping, server_address
 from .responses import output_schema_of
@@ -86,13 +87,14 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What a document describes. `left_out` says which operations are no tools, and why."""
+    """What a document describes. `left_out` are operations that are no tools; `note` says what else is not read."""
 
     title: str
     release: str
     version: str
     operations: Mapping[str, Operation] = field(default_factory=dict)
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[lenient.LeftOut, ...] = ()
+    note: str = ""
 
 
 def read_service(document: Document, base: str, given_headers: frozenset[str], check: Callable[[], None]) -> Service:
@@ -102,7 +104,7 @@ def read_service(document: Document, base: str, given_headers: frozenset[str], c
     """
     reading = _OperationReader(document, base, given_headers, SchemaConverter(document, check))
     found: list[tuple[str, str, Mapping[str, Json], Mapping[str, Json]]] = []
-    left_out: list[str] = []
+    left_out: list[lenient.LeftOut] = []
     for path, method, item, operation in _all(document, left_out):
         found.append((path, method, item, operation))
         check()
@@ -111,30 +113,34 @@ def read_service(document: Document, base: str, given_headers: frozenset[str], c
         try:
             operations[name] = reading.operation(name, path, method, item, operation)
         except LeftOut as reason:
-            left_out.append(f"{method.upper()} {path[:100]}: {reason}")
-    if reading.without_output:
-        left_out.append(
-            f"the schemas of the answers of {reading.without_output} operations, which are too large or refer to other "
-            "documents: what these return is learned from calls"
-        )
-    return Service(document.title, document.release, document.version, operations, _few(left_out))
+            left_out.append(lenient.LeftOut(f"{method.upper()} {path[:100]}", str(reason)))
+    note = (
+        f"Left out: the schemas of the answers of {reading.without_output} operations, which are too large or refer to "
+        "other documents. What these return is learned from calls."
+        if reading.without_output
+        else ""
+    )
+    return Service(document.title, document.release, document.version, operations, _few(left_out), note)
 
 
-def _all(document: Document, left_out: list[str]) -> Iterator[tuple[str, str, Mapping[str, Json], Mapping[str, Json]]]:
+def _all(
+    document: Document, left_out: list[lenient.LeftOut]
+) -> Iterator[tuple[str, str, Mapping[str, Json], Mapping[str, Json]]]:
     """Give path, method, path item and operation of each, by path and method."""
     count = 0
     for path in sorted(map(str, mapping(document.root.get("paths")))):
         try:
             item = document.resolved(mapping(document.root["paths"])[path])
         except LeftOut as reason:
-            left_out.append(f"{path[:100]}: {reason}")
+            left_out.append(lenient.LeftOut(path[:100], str(reason)))
             continue
         for method in _METHODS:
             operation = item.get(method)
             if isinstance(operation, Mapping):
                 count += 1
                 if count > OPERATIONS_MAX:
-                    left_out.append(f"what follows {path[:100]}: there are more than {OPERATIONS_MAX:,} operations")
+                    why = f"there are more than {OPERATIONS_MAX:,} operations"
+                    left_out.append(lenient.LeftOut(f"what follows {path[:100]}", why))
                     return
                 yield path, method, item, operation
 
@@ -290,7 +296,8 @@ def _annotations(method: str) -> Json:
     return {"readOnlyHint": False}
 
 
-def _few(left_out: list[str]) -> tuple[str, ...]:
+def _few(left_out: list[lenient.LeftOut]) -> tuple[lenient.LeftOut, ...]:
     if len(left_out) <= _LEFT_OUT_SHOWN:
         return tuple(left_out)
-    return (*left_out[:_LEFT_OUT_SHOWN], f"and {len(left_out) - _LEFT_OUT_SHOWN} more")
+    more = lenient.LeftOut(f"{len(left_out) - _LEFT_OUT_SHOWN} more", "they are not named here")
+    return (*left_out[:_LEFT_OUT_SHOWN], more)

@@ -45,7 +45,7 @@ def test_a_service_is_added_listed_tested_and_removed(shelter: Service, tmp_path
     shelter.document["paths"]["/odd"] = {"get": {"parameters": [{"$ref": "file:///etc/passwd"}]}}
     tested = servers(tmp_path, "test", "shelter", **key)
     assert "ok: Shelter 4.2, protocol OpenAPI, 5 tools" in tested.stdout
-    assert "Left out: GET /odd: it refers to 'file:///etc/passwd'" in tested.stdout
+    assert "left out: GET /odd: it refers to 'file:///etc/passwd'" in tested.stdout
     assert shelter.requests[-1].headers["x-key"] == "hunter2"
     found = sealab("tools", "show", "--home", str(tmp_path), "shelter.listAnimals", **key)
     assert "GET /animals" not in found.stderr
