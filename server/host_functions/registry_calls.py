@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
 from ...tools_registry.configuration import ServerConfig
-from ...tools_registry.errors import AnswerRefused, OutcomeUnknown, RegistryError, ToolFailed
+from ...tools_registry.errors import AnswerRefused, CallRefused, OutcomeUnknown, RegistryError, ToolFailed
 from ...tools_registry.models import Tool
 from ...tools_registry.short_values import holds_more
 from ..errors import RequestRefused
@@ -77,6 +77,7 @@ class RegistryCalls:
     ) -> Answer | Json:
         """Call a tool and return its answer, or what was saved of it."""
         registry, who, given, may_change = self.registry, calls.caller.identity, arguments, False
+        judged: tuple[Tool, Mapping[str, Json]] | None = None
         with calls.log.call(name) as entry, audited(calls, entry) as line, raised_in_code(name):
             try:
                 line.chars_in = await chars_of([given, positional or None])
@@ -93,6 +94,7 @@ class RegistryCalls:
                     tool, fitting = await self._fitting(calls, who, tool, given)
                 except HostCallError as error:
                     raise HostCallError(f"{error}{self.privacy.why_tokens(given)}", type=error.type) from error
+                judged = tool, fitting
                 server, decision = await self._judged(line, tool)  # again: it may just have said what else it does
                 if calls.dry_run and not approval.runs_dry(
                     tool, server, is_granted=await is_granted(registry, calls, tool)
@@ -112,7 +114,10 @@ class RegistryCalls:
                     await call.before(Change(leaves=True, repeatable=tool.annotations.get("idempotentHint") is True))
                 result = await self._sent(calls, server, tool, fitting)
             except RegistryError as error:
-                raise _failed_call(error, self.privacy.why_tokens(given), may_change=may_change) from error
+                why = self.privacy.why_tokens(given)
+                if judged is not None and isinstance(error, CallRefused | ToolFailed):
+                    why += await _why_by_format(*judged)
+                raise _failed_call(error, why, may_change=may_change) from error
             (await registry.usage()).called(calls.caller.scope, tool.full_name)
             value = _with_attachments(result)
             line.chars_out = await chars_of(value)
@@ -265,10 +270,16 @@ DETAIL_CHARS_MAX = 1_000_000
 """Of what a failed tool answered beside its message: more would hold up the event loop that writes it into a frame."""
 
 
-def _failed_call(error: RegistryError, why_tokens: str, *, may_change: bool) -> HostCallError:
+async def _why_by_format(tool: Tool, arguments: Mapping[str, Json]) -> str:
+    from ..upstream_tools.tool_arguments import why_refused_by_format
+
+    return await in_thread(Kind.SEARCH, partial(why_refused_by_format, tool, arguments))
+
+
+def _failed_call(error: RegistryError, why: str, *, may_change: bool) -> HostCallError:
     """Return what code sees of a call that failed, with what else the tool answered as attributes of its error."""
     unknown = may_change and isinstance(error, AnswerRefused | OutcomeUnknown)
-    message, details = f"{error}{why_tokens}", None
+    message, details = f"{error}{why}", None
     if isinstance(error, ToolFailed) and (error.structured is not None or error.content):
         if holds_more([error.structured, *error.content], DETAIL_VALUES_MAX, chars_max=DETAIL_CHARS_MAX):
             message += " (What else it answered is too large to be given.)"

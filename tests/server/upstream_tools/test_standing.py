@@ -14,7 +14,7 @@ from ...tools_registry.test_lenient import odd_server
 from ..command_line import sealab
 from ..conftest import Caller, in_this_process
 
-SCHEMA = {"type": "object"}
+SCHEMA = {"type": "object", "properties": {"when": {"type": "string", "format": "date-time"}}}
 LISTED = [
     {"name": "good", "inputSchema": SCHEMA},
     {"name": "worse", "inputSchema": 3},
@@ -25,7 +25,10 @@ LEFT_OUT = [
     {"tool": "(no name)", "reason": "it has no name that is a text"},
 ]
 SERVERS = {
-    "odd": odd_server(tools_list={"result": {"tools": LISTED}}),
+    "odd": {
+        **odd_server(tools_list={"result": {"tools": LISTED}}, tools_call={"error": {"code": -1, "message": "bad"}}),
+        "approve": "never",
+    },
     "pages": {"command": "/no/such/command"},
     "typo": {"command": "x", "aprove": "never"},
     "off": {"command": "x", "disabled": True},
@@ -108,3 +111,9 @@ def test_the_terminal_says_how_each_server_stands(tmp_path: Path) -> None:
     assert "aprove" in listed["typo"]["last_error"]
     for command in (["test", "odd"], ["list"]):
         assert "left out: worse: its input schema is a number" in sealab("servers", *command, "--home", home).stdout
+
+
+async def test_a_refusal_says_which_argument_has_not_its_format(caller) -> None:
+    error = (await caller.run("await tools.odd.good(when='2026-01-02 10:00')"))["error"]
+    assert "refused the tool 'good': bad" in error["message"]
+    assert error["message"].endswith('Did you mean "2026-01-02T10:00:00Z"?')
