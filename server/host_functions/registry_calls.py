@@ -73,9 +73,10 @@ class RegistryCalls:
         name: str,
         arguments: Mapping[str, Json],
         positional: list[Json] = [],  # noqa: B006 - never changed
+        binary: list[Json] = [],  # noqa: B006 - never changed
         call: HostCall,
     ) -> Answer | Json:
-        """Call a tool and return its answer, or what was saved of it."""
+        """Call a tool and return its answer, or what was saved of it. `binary` are places of bytes, as base64."""
         registry, who, given, may_change = self.registry, calls.caller.identity, arguments, False
         judged: tuple[Tool, Mapping[str, Json]] | None = None
         with calls.log.call(name) as entry, audited(calls, entry) as line, raised_in_code(name):
@@ -89,6 +90,8 @@ class RegistryCalls:
                 server, _ = await self._judged(line, tool)
                 save_to, given = await taken_out(calls, self.privacy, tool, given)
                 given = await _named(tool, name, positional, given)
+                if binary:
+                    await _refuse_bytes(tool, name, binary)
                 given = await self._given_to_tool(calls, tool, server, given)
                 try:
                     tool, fitting = await self._fitting(calls, who, tool, given)
@@ -306,6 +309,15 @@ def _pay(calls: Calls, count: int) -> None:
             f"This run moved more than {BYTES_MAX // 1024**2} MB to and from tools, which is its budget. "
             "Ask the tools for less, or split the work into several runs."
         )
+
+
+async def _refuse_bytes(tool: Tool, name: str, places: Sequence[Json]) -> None:
+    """Refuse bytes for arguments that take none: what is base64 would be written as it stands."""
+    from ..upstream_tools.tool_arguments import takes_bytes
+
+    for place in map(str, places):
+        if not await in_thread(Kind.SEARCH, partial(takes_bytes, tool, place)):
+            raise HostCallError(f"{name} cannot be passed {place}: it takes no bytes. Pass text.", type="TypeError")
 
 
 async def _named(tool: Tool, name: str, positional: Sequence[Json], given: Mapping[str, Json]) -> Mapping[str, Json]:

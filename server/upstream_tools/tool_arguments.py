@@ -5,6 +5,7 @@ What is not judged here the server checks anyway.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
@@ -81,6 +82,27 @@ def _with_integers(shape: Shape, value: Json) -> Json:
 def _holds_none(shape: Shape) -> bool:
     """Return whether a value of a shape has no place for an integer."""
     return isinstance(shape, Plain) and shape != INT
+
+
+_BINARY: Final = frozenset({("contentEncoding", "base64"), ("format", "byte"), ("format", "binary")})
+
+
+def takes_bytes(tool: Tool, place: str) -> bool:
+    """Return whether the argument at a place, such as `files[0].data`, may hold bytes in base64, by its schema."""
+    name = re.split(r"[.\[]", place, maxsplit=1)[0]
+    waiting: list[object] = [each.schema for each in parameters_of(tool) if name in {each.name, each.alias}]
+    waiting += (
+        [tool.input_schema.get("$defs")] if "$ref" in str(waiting) and isinstance(tool.input_schema, Mapping) else []
+    )
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Mapping):
+            if any(each.get(key) == value for key, value in _BINARY):
+                return True
+            waiting += with_checkpoints(each.values())
+        elif isinstance(each, list):
+            waiting += each
+    return False
 
 
 def why_refused_by_format(tool: Tool, arguments: Mapping[str, Json]) -> str:

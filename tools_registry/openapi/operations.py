@@ -5,6 +5,7 @@ Sources: OpenAPI Specification 3.0.4 and 3.1.1, "Path Item Object", "Operation O
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -34,6 +35,7 @@ _NOT_SENT = frozenset(
 )  # fmt: skip
 """Headers that belong to the connection."""
 _LEFT_OUT_SHOWN = 50
+PATH_TEMPLATE = re.compile(r"\{([^{}]*)\}")
 
 
 class ParameterLocation(StrEnum):
@@ -174,12 +176,12 @@ class _OperationReader:
         if not path.startswith("/"):
             raise LeftOut("its path does not begin with a slash")
         schemas = self._converter.collecting(Direction.REQUEST, VALUES_MAX)
-        described = self._parameters(item, operation)
+        described = self._parameters(path, item, operation)
         parameters: list[OperationParameter] = []
         properties: dict[str, Json] = {}
         required: list[str] = []
-        for argument, each in _arguments(described):
-            parameter, schema = _parameter(argument, each)
+        for argument, place, each in _arguments(described):
+            parameter, schema = _parameter(argument, place, each)
             parameters.append(parameter)
             properties[argument] = _described(schemas.add(schema), each.get("description"))
             if each.get("required") is True or parameter.place is ParameterLocation.PATH:
@@ -220,10 +222,17 @@ class _OperationReader:
             return output_schema_of(self._document, self._converter, method, {})
 
     def _parameters(
-        self, item: Mapping[str, Json], operation: Mapping[str, Json]
+        self, path: str, item: Mapping[str, Json], operation: Mapping[str, Json]
     ) -> list[tuple[ParameterLocation, Mapping[str, Json]]]:
-        """Return the parameters, the operation's own in the place of the path's, by place in a request."""
-        found: dict[tuple[ParameterLocation, str], Mapping[str, Json]] = {}
+        """Return the parameters, the operation's own in the place of the path's, by place in a request.
+
+        What the path names and nobody describes is a text.
+        """
+        found: dict[tuple[ParameterLocation, str], Mapping[str, Json]] = {
+            (ParameterLocation.PATH, name): {"name": name, "schema": {"type": "string"}}
+            for name in PATH_TEMPLATE.findall(path)
+            if name
+        }
         for listed in (item.get("parameters"), operation.get("parameters")):
             for each in listed if isinstance(listed, list) else ():
                 described = self._document.resolved(each)
@@ -243,17 +252,19 @@ class _OperationReader:
 
 def _arguments(
     described: list[tuple[ParameterLocation, Mapping[str, Json]]],
-) -> Iterator[tuple[str, Mapping[str, Json]]]:
+) -> Iterator[tuple[str, ParameterLocation, Mapping[str, Json]]]:
     """Give each parameter with the name of its argument: of two of one name the later names its place too."""
     free = FreeNames()
     for place, each in described:
         wanted = identifier(str(each["name"]))
-        yield free.take(wanted if wanted in free else f"{wanted}_{place}"), each
+        yield free.take(wanted if wanted in free else f"{wanted}_{place}"), place, each
 
 
-def _parameter(argument: str, described: Mapping[str, Json]) -> tuple[OperationParameter, Json]:
+def _parameter(
+    argument: str, place: ParameterLocation, described: Mapping[str, Json]
+) -> tuple[OperationParameter, Json]:
     """Return a parameter and the schema of its values. Raises `LeftOut`."""
-    name, place = str(described["name"]), ParameterLocation(str(described["in"]))
+    name = str(described["name"])
     content = mapping(described.get("content"))
     if content:
         media_type, media = next(iter(content.items()))
