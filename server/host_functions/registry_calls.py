@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
 from ...tools_registry.configuration import ServerConfig
-from ...tools_registry.errors import AnswerRefused, CallRefused, OutcomeUnknown, RegistryError, ToolFailed
+from ...tools_registry.errors import AnswerRefused, CallRefused, OutcomeUnknown, RegistryError, ToolFailed, sentence
 from ...tools_registry.models import Tool
 from ...tools_registry.short_values import holds_more
 from ..errors import RequestRefused
@@ -282,7 +282,7 @@ async def _why_by_format(tool: Tool, arguments: Mapping[str, Json]) -> str:
 def _failed_call(error: RegistryError, why: str, *, may_change: bool) -> HostCallError:
     """Return what code sees of a call that failed, with what else the tool answered as attributes of its error."""
     unknown = may_change and isinstance(error, AnswerRefused | OutcomeUnknown)
-    message, details = f"{error}{why}", None
+    message, details = f"{sentence(str(error)) if why else error}{why}", None
     if isinstance(error, ToolFailed) and (error.structured is not None or error.content):
         if holds_more([error.structured, *error.content], DETAIL_VALUES_MAX, chars_max=DETAIL_CHARS_MAX):
             message += " (What else it answered is too large to be given.)"

@@ -14,6 +14,7 @@ from http import HTTPStatus
 from typing import Final
 
 from ..charsets import charset_of
+from ..errors import sentence
 from ..json_lines import LARGE_CHARS, ReadJson
 from ..models import Json
 from ..upstream.message_faults import Fault
@@ -145,7 +146,7 @@ async def _message(answer: Answer) -> str:
     text = " ".join(text[: 4 * MESSAGE_CHARS_MAX].split())
     if len(text) > MESSAGE_CHARS_MAX:
         return f"{text[:MESSAGE_CHARS_MAX]}…"
-    return text if not text or text[-1] in ".!?}]" else f"{text}."
+    return text if text.endswith(("}", "]")) else sentence(text)
 
 
 def _found(value: Json) -> str:

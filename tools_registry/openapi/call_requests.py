@@ -86,7 +86,7 @@ def _path(template: str, given: Iterable[tuple[OperationParameter, Json]]) -> st
     # A server takes such a segment for another path: that of another operation, which policy may not allow. Some
     # servers decode escaped slashes before they divide a path.
     if any(segment in {".", ".."} for segment in _SEGMENT_ENDS.split(unquote(path))):
-        raise ArgumentsRefused("a part of its path would be . or ..")
+        raise ArgumentsRefused("a part of its path would be a dot or two, which leads elsewhere")
     return path
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from ..errors import sentence
 from ..models import Json
 from ..names import FreeNames, identifier
 from ..upstream import lenient
@@ -294,8 +295,8 @@ def _described(schema: Json, description: Json) -> Json:
 def _text(operation: Mapping[str, Json]) -> str:
     texts = [operation.get(key) for key in ("summary", "description")]
     parts = list(dict.fromkeys(each.strip() for each in texts if isinstance(each, str) and each.strip()))
-    if len(parts) > 1 and parts[0][-1] not in ".!?":
-        parts[0] += "."
+    if len(parts) > 1:
+        parts[0] = sentence(parts[0])
     return "\n\n".join((["Deprecated."] if operation.get("deprecated") is True else []) + parts)
 
 
