@@ -11,8 +11,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping
+from datetime import UTC, datetime, time
+from functools import cache, partial
+from math import isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
 
 from ..sandbox.job import Json
 from ..tools_registry.schema_checks import best_error, end_of, ending_after, path_text
@@ -157,11 +161,17 @@ def _message(taker: str, error: ValidationError, takes: str) -> str:
             return wrong_argument(taker, path, instance, f": it takes no key {shown(name)}. {only}")
         case "type":
             kinds = [wanted] if isinstance(wanted, str) else wanted
-            return wrong_argument(
-                taker, path, instance, f". Give {' or '.join(_KINDS.get(each, str(each)) for each in kinds)}."
-            )
+            form = next((form for each in kinds if (form := _as_kind(each, instance)) is not None), None)
+            kinds = " or ".join(_KINDS.get(each, str(each)) for each in kinds)
+            return wrong_argument(taker, path, instance, f". Give {kinds}.{_meant(form)}")
         case "enum":
-            return wrong_argument(taker, path, instance, f". Give one of {shown(list(wanted), _LIST_CHARS_MAX)[1:-1]}.")
+            near = next((each for each in wanted if _folded(each) == _folded(instance)), None)
+            listed = shown(list(wanted), _LIST_CHARS_MAX)[1:-1]
+            return wrong_argument(taker, path, instance, f". Give one of {listed}.{_meant(near)}")
+        case "format" if wanted in _EXAMPLES:
+            form = as_format(wanted, instance)
+            meant = _meant(form) or f" Give one such as {_EXAMPLES[wanted]}."
+            return wrong_argument(taker, path, instance, f": it is not a {wanted}.{meant}")
         case "const":
             return wrong_argument(taker, path, instance, f". Give {shown(wanted, _LIST_CHARS_MAX)}.")
         case _:
@@ -171,6 +181,95 @@ def _message(taker: str, error: ValidationError, takes: str) -> str:
                 instance,
                 f": {_reason(error)}. {f'Its schema is {shown(schema, _LIST_CHARS_MAX)}.' if path else takes}",
             )
+
+
+def _meant(form: object | None) -> str:
+    return "" if form is None else f" Did you mean {shown(form)}?"
+
+
+def _as_kind(kind: str, value: object) -> object | None:
+    """Return the value of a JSON type that was plainly meant by one of another type; None where that is not plain."""
+    if not isinstance(value, str):
+        if kind == "array" and not isinstance(value, dict) and value is not None:
+            return [value]
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return json.dumps(value) if kind == "string" and is_number else None
+    if len(value) > _SHOWN_CHARS_MAX:
+        return None
+    try:
+        meant = json.loads(value.strip().lower() if kind == "boolean" else value)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(meant, float) and kind == "integer" and meant.is_integer():
+        meant = int(meant)
+    kinds = {bool: "boolean", int: "integer", list: "array", dict: "object"}
+    own = kinds.get(type(meant), "number" if isinstance(meant, float) and isfinite(meant) else "")
+    return meant if own == kind or (own == "integer" and kind == "number") else None
+
+
+def _folded(value: object) -> str:
+    return shown(value).strip('"').casefold()
+
+
+_EXAMPLES: Mapping[str, str] = MappingProxyType(
+    {
+        "date": "2026-01-31",
+        "date-time": "2026-01-31T10:00:00Z",
+        "time": "10:00:00Z",
+        "uuid": "123e4567-e89b-12d3-a456-426614174000",
+    }
+)
+
+
+def as_format(name: str, value: object) -> str | None:
+    """Return a text as a format of JSON Schema has it (RFC 3339, RFC 9562); None where it is not plain what was meant.
+
+    A time without a zone is taken for UTC.
+    """
+    try:
+        text = str(value).strip()
+        match name:
+            case "date":
+                return datetime.fromisoformat(text.replace("/", "-")).date().isoformat()
+            case "date-time":
+                return _zoned(datetime.fromisoformat(text.replace("/", "-")))
+            case "time":
+                return _zoned(time.fromisoformat(text))
+            case "uuid":
+                return str(UUID(text))
+    except ValueError:
+        pass
+    return None
+
+
+def _zoned(moment: datetime | time) -> str:
+    return (moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment).isoformat().replace("+00:00", "Z")
+
+
+@cache
+def exact_formats() -> FormatChecker:
+    """Return the formats that services are strict about, as their specifications have them."""
+    from jsonschema import FormatChecker
+
+    checker = FormatChecker(formats=())
+    for name, pattern in _EXACT.items():
+        checker.checks(name)(partial(_fits, pattern))
+    return checker
+
+
+_TIME = r"\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)"
+_EXACT: Mapping[str, re.Pattern[str]] = MappingProxyType(
+    {
+        "date": re.compile(r"\d{4}-\d\d-\d\d", re.ASCII),
+        "date-time": re.compile(rf"\d{{4}}-\d\d-\d\d[Tt]{_TIME}", re.ASCII),
+        "time": re.compile(_TIME, re.ASCII),
+        "uuid": re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"),
+    }
+)
+
+
+def _fits(pattern: re.Pattern[str], value: object) -> bool:
+    return not isinstance(value, str) or pattern.fullmatch(value) is not None
 
 
 def _reason(error: ValidationError) -> str:

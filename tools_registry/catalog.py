@@ -19,6 +19,7 @@ from .errors import CategoryUnknown, ToolAmbiguous, ToolUnknown
 from .kept import KeptFile, KeptText
 from .models import Tool
 from .names import NEAR_SCORE_MIN, aliases, fold, identifier, inverted, nearest
+from .upstream.lenient import LeftOut
 
 _LOG = logging.getLogger(__name__)
 _NEAREST = 5
@@ -87,6 +88,7 @@ class Catalog:
         self._listed: dict[str, tuple[Tool, ...]] = {}
         self._versions: dict[str, str] = {}
         self._list_problems: dict[str, tuple[Problem, ...]] = {}
+        self._left_out: dict[str, tuple[LeftOut, ...]] = {}
         self._contents = _Contents()
         self._changing = threading.Lock()
 
@@ -105,7 +107,7 @@ class Catalog:
         with self._changing, no_collection():
             self._servers = self._servers if servers is None else servers
             self._read_files()
-            self._listed, self._versions, self._list_problems = {}, {}, {}
+            self._listed, self._versions, self._list_problems, self._left_out = {}, {}, {}, {}
             for server in self._servers:
                 self._read_cached(server)
             self._rebuild()
@@ -152,21 +154,35 @@ class Catalog:
             if self._stamps != before:
                 self._rebuild()
 
-    def replace_server(self, server: str, listed: Sequence[Mapping[str, object]], version: str = "") -> None:
+    def replace_server(
+        self,
+        server: str,
+        listed: Sequence[Mapping[str, object]],
+        version: str = "",
+        left_out: Sequence[LeftOut] = (),
+    ) -> None:
         """Take what a server answered to tools/list: its definitions as they came, and the version it says it has.
+
+        `left_out` are those of them that cannot be read.
 
         It is written to the cache, whole or not at all, so that the next session has the tools before it starts the
         server. Where it cannot be written the tools are known in this session alone. Writes a file if anything changed.
         """
         tools, problems = tools_of(listed, server, version)
-        ours = tuple(tools)
+        refused = (LeftOut(each.tool or each.where, each.why) for each in problems)
+        ours, omitted = tuple(tools), (*left_out, *refused)
         with self._changing:
-            if self._listed.get(server) == ours and self._versions.get(server) == version:
+            if (self._listed.get(server), self._versions.get(server), self.left_out(server)) == (
+                ours,
+                version,
+                omitted,
+            ):
                 return
-            self._take(server, ours, problems, version)
+            self._take(server, ours, problems, version, omitted)
             self._rebuild()
         try:
             content = {"server": server, "version": version, "tools": [*map(published, ours)]}
+            content |= {"left_out": [dataclasses.asdict(each) for each in omitted]} if omitted else {}
             with self._cached(server).editing() as draft:
                 draft.data = json.dumps(content, ensure_ascii=False).encode()
         except OSError as error:
@@ -179,6 +195,7 @@ class Catalog:
             if self._listed.pop(server, None) is not None:
                 self._versions.pop(server, None)
                 self._list_problems.pop(server, None)
+                self._left_out.pop(server, None)
                 self._rebuild()
 
     def tools(self, *, category: str | None = None, server: str | None = None) -> tuple[Tool, ...]:
@@ -267,6 +284,10 @@ class Catalog:
     def is_listed(self, server: str) -> bool:
         """Whether the server itself has said, in this session or an earlier one, which tools it has."""
         return server in self._listed
+
+    def left_out(self, server: str) -> tuple[LeftOut, ...]:
+        """Return the tools that a server listed and that cannot be offered, and why."""
+        return self._left_out.get(server, ())
 
     def _read_files(self) -> None:
         definitions, problems = read_folder(self._tools_dir)
@@ -380,8 +401,16 @@ class Catalog:
             hint = "No tools are known yet: add a server with `sealab servers add` or `sealab servers import`."
         return ToolUnknown(f"There is no tool {_short(name)}{where}. {hint}", near)
 
-    def _take(self, server: str, tools: tuple[Tool, ...], problems: list[Problem], version: str) -> None:
+    def _take(
+        self,
+        server: str,
+        tools: tuple[Tool, ...],
+        problems: list[Problem],
+        version: str,
+        left_out: tuple[LeftOut, ...],
+    ) -> None:
         self._listed[server] = tools
+        self._left_out[server] = left_out
         self._versions[server] = version
         self._list_problems[server] = tuple(problems)
 
@@ -400,13 +429,14 @@ class Catalog:
             if content["server"] != server:
                 return
             tools, problems = tools_of(content["tools"], server, str(content["version"]))
+            left_out = tuple(LeftOut(str(each["tool"]), str(each["reason"])) for each in content.get("left_out", ()))
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             # It is only a copy: the server is asked again, and the list kept anew.
             _LOG.warning(
                 "What %s listed before is not known any more: %s cannot be read: %r.", server, kept.where, error
             )
             return
-        self._take(server, tuple(tools), problems, str(content["version"]))
+        self._take(server, tuple(tools), problems, str(content["version"]), left_out)
 
 
 def _by_key(tools: Iterable[Tool]) -> dict[str, tuple[Tool, ...]]:

@@ -18,3 +18,9 @@ def charset_named(name: str) -> str | None:
     except (LookupError, ValueError):
         return None
     return None if found.name.replace("_", "-") in _OF_NO_DOCUMENT else found.name
+
+
+def charset_of(content_type: str) -> str | None:
+    """Return the codec that a media type names as its `charset`, or None."""
+    named = content_type.lower().partition("charset=")[2].split(";")[0].strip("\"' ")
+    return charset_named(named) if named else None

@@ -53,6 +53,8 @@ class Problem:
 
     where: str
     why: str
+    tool: str = ""
+    """The name of the tool, of one that a server listed."""
 
     def __str__(self) -> str:
         return f"{self.where}: {self.why}"
@@ -242,7 +244,8 @@ def _listed(listed: Sequence[object], server: str, provenance: Provenance, probl
         try:
             yield tool_of(content, server, provenance)
         except DefinitionRefused as refusal:
-            problems.append(Problem(f"{where}, tool {number}", str(refusal)))
+            name = str(content.get("name", ""))[:NAME_CHARS_MAX] if isinstance(content, Mapping) else ""
+            problems.append(Problem(f"{where}, tool {number}", str(refusal), name))
 
 
 def _either(content: Mapping[str, object], *keys: str) -> object:

@@ -27,10 +27,19 @@ never what the operator configured for it, nor what it wrote. `for_operator` say
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
 from .models import Json
+
+_ENDED = re.compile(r"[.!?…][\"'”]*$")
+
+
+def sentence(text: str) -> str:
+    """Return a text that others wrote, or that quotes them, as a sentence that ends once; nothing of nothing."""
+    text = text.rstrip().rstrip(":,;")
+    return text if not text or _ENDED.search(text) else f"{text}."
 
 
 class RegistryError(Exception):

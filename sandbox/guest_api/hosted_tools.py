@@ -267,7 +267,10 @@ async def _call(name: str, positional: tuple[object, ...], named: Mapping[str, o
     if len(positional) == 1 and isinstance(positional[0], dict):
         named = {**positional[0], **named}
         positional = ()
-    request: dict[str, Json] = {"name": name, "arguments": _plain(name, dict(named))}
+    binary: list[Json] = []
+    request: dict[str, Json] = {"name": name, "arguments": _plain(name, dict(named), binary)}
+    if binary:
+        request["binary"] = binary  # the host knows which arguments may be bytes
     if positional:
         request["positional"] = _plain(name, list(positional))  # the host knows how they are named
     answer = answer_of(await GUEST.call_host_async("call_tool", request))
@@ -276,10 +279,13 @@ async def _call(name: str, positional: tuple[object, ...], named: Mapping[str, o
     return answer
 
 
-def _plain(name: str, arguments: dict[str, object] | list[object]) -> Json:
+def _plain(name: str, arguments: dict[str, object] | list[object], binary: list[Json] | None = None) -> Json:
     rendered = render(arguments, name="arguments")
     for place, note in rendered.notes.items():
         where = place.removeprefix("arguments").removeprefix(".") or "its arguments"
+        if binary is not None and note.endswith(" bytes as base64"):
+            binary.append(where)
+            continue
         raise TypeError(f"{name} cannot be passed {where}: {note}. Pass numbers, text, lists and dicts.")
     return rendered.json
 

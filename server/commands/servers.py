@@ -36,17 +36,25 @@ _NONE = "There are no servers in {file}. Add some with `sealab servers add` or `
 
 @servers.command()
 def list_(here: Here) -> Output:
-    """List the servers and how they are reached."""
+    """List the servers, how they are reached, and what is known of their state; none is started."""
     file = here.home.servers_file
     configuration = read(file, os.environ)
     written = servers_of(read_document(file), file)
-    listed = [_shown_server(server, written[server.name]) for server in configuration.servers.values()]
-    listed += [{"name": name, "problem": problem} for name, problem in configuration.problems.items()]
+    standing = servers_test.standing_servers(here, configuration)
+    listed = [
+        {**_shown_server(server, written[server.name]), **standing[server.name]}
+        for server in configuration.servers.values()
+    ]
+    listed += [{"name": name, "problem": problem, **standing[name]} for name, problem in configuration.problems.items()]
 
     def shown() -> None:
         for server in configuration.servers.values():
-            state = " (disabled)" if server.disabled else ""
+            how = standing[server.name]
+            state = "" if how["state"] == "ready" else f" ({how['state']})"
             print(f"{server.name:<{_WIDTH}} {server.type:<7} {one_line(reached(written[server.name]))}{state}")
+            if how["last_error"] and not server.disabled:
+                print(f"{'':<{_WIDTH}} {one_line(str(how['last_error']))}")
+            servers_test.print_left_out(how)
         for name, problem in configuration.problems.items():
             print(f"{one_line(name):<{_WIDTH}} cannot be used: {one_line(problem)}")
         if not listed:

@@ -10,10 +10,10 @@ import asyncio
 import glob
 import shlex
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ...tools_registry.configuration import Configuration, ServerConfig, SignInOf, editing, servers_of
 from ...tools_registry.describing.effects import Effect, proposed_effect
@@ -28,6 +28,8 @@ from .servers_sign_out import OwnedSignIns, home_of_owner, opened_sign_ins
 from .terminal import Here, print_error
 
 if TYPE_CHECKING:
+    from ...tools_registry.models import Json
+    from ...tools_registry.upstream.lenient import LeftOut
     from ...tools_registry.upstream.upstreams import Inspection, RawTool, Upstreams
 
 _WIDTH = 24
@@ -66,6 +68,31 @@ async def examined_servers(
             return list(await asyncio.gather(*map(examination.of, names)))
 
 
+def standing_servers(here: Here, configuration: Configuration) -> dict[str, dict[str, Json]]:
+    """Return how each server stands as far as is known without connecting, see `UpstreamStatus.told`."""
+    from ...tools_registry.catalog import Catalog
+    from ...tools_registry.upstream.upstreams import Upstreams
+
+    home = here.home
+    with opened_state(home, here.settings.database_url) as state:
+        catalog = Catalog.load(home.tools, state.lists, configuration.servers)
+        upstreams = Upstreams(configuration, state=home.operators_registry, pins=state.pins)
+        return {
+            name: replace(
+                status, reason=configuration.problems.get(name, status.reason), left_out=catalog.left_out(name)
+            ).told(configured_at(home))
+            for name, status in asyncio.run(upstreams.statuses()).items()
+        }
+
+
+def configured_at(home: Home) -> float | None:
+    """Return when `mcp.json` was last written, in seconds since 1970."""
+    try:
+        return home.servers_file.stat().st_mtime
+    except OSError:
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class _Examination:
     """What servers are examined with."""
@@ -91,20 +118,24 @@ class _Examination:
             await asyncio.sleep(0)  # so that the last of the server's stderr is read
             stderr = "\n".join(self.upstreams.stderr_of(name).splitlines()[-_STDERR_LINES:])
         told: dict[str, object] = {}
+        left_out: Sequence[LeftOut] = ()
         if inspection is not None:
             config = self.configuration.server(name)
             told = _inspection_report(inspection, config, accepted=self.accept)
+            left_out = inspection.left_out
             if self.accept or not inspection.quarantined:
-                await asyncio.to_thread(self._remember, config, inspection)
+                left_out = await asyncio.to_thread(self._remember, config, inspection)
             else:
                 error = (
                     f"The server {name!r} is quarantined: what it says about {', '.join(inspection.quarantined)} "
                     f"changed. Read it, and accept it with `sealab servers test {shlex.quote(name)} --accept`."
                 )
+        status = replace((await self.upstreams.statuses())[name], reason=error or "", left_out=tuple(left_out))
         return {
             "name": name,
             "ok": error is None,
             "error": error,
+            **status.told(configured_at(self.home)),
             "milliseconds": round((time.monotonic() - began) * 1000, 1),
             "stderr": stderr or self.upstreams.stderr_of(name)[-4000:],
             "always_approved": sorted(await self.upstreams.approved(name)),
@@ -128,13 +159,14 @@ class _Examination:
             await signed_in_here(self.owned.sign_ins, config, owner, show, principal=principal, scope=needed.scope)
             return await look()
 
-    def _remember(self, config: ServerConfig, inspection: Inspection) -> None:
-        """Keep what a server listed, so that its tools are found without asking it again."""
+    def _remember(self, config: ServerConfig, inspection: Inspection) -> tuple[LeftOut, ...]:
+        """Keep what a server listed, so that its tools are found without asking it again; return what is left out."""
         from ...tools_registry.catalog import Catalog
 
         permitted = [tool for tool in inspection.tools if config.permits(str(tool["name"]))]
         catalog = Catalog(self.home.tools, self.state.lists, {config.name: config})
-        catalog.replace_server(config.name, permitted, inspection.info.version)
+        catalog.replace_server(config.name, permitted, inspection.info.version, inspection.left_out)
+        return catalog.left_out(config.name)
 
 
 async def _show(name: str, address: str) -> None:
@@ -207,6 +239,12 @@ def proposed_effects(tested: dict[str, object]) -> dict[str, str]:
     }
 
 
+def print_left_out(told: Mapping[str, object]) -> None:
+    """Print which tools of a server cannot be offered, and why."""
+    for each in cast("list[dict[str, str]]", told["left_out"]):
+        print(f"{'':<{_WIDTH}} left out: {one_line(each['tool'])}: {one_line(each['reason'])}")
+
+
 def print_tested(tested: dict[str, object]) -> None:
     """Print what was found of one server."""
     name = tested["name"]
@@ -221,9 +259,9 @@ def print_tested(tested: dict[str, object]) -> None:
         print(f"{name:<{_WIDTH}} {tested['error']}")
         if tested["stderr"]:
             print("\n".join(f"{'':<{_WIDTH}} stderr: {line}" for line in str(tested["stderr"]).splitlines()))
-    if tested.get("protocol") == "OpenAPI":
-        for line in str(tested["instructions"]).splitlines():
-            print(f"{'':<{_WIDTH}} {one_line(line)}")
+    if tested.get("protocol") == "OpenAPI" and tested["instructions"]:
+        print(f"{'':<{_WIDTH}} {tested['instructions']}")
+    print_left_out(tested)
     for what in ("new", "changed", "removed", "accepted", "always_approved"):
         names = tested.get(what)
         if isinstance(names, list) and names:

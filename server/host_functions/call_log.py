@@ -67,6 +67,8 @@ class CallLog:
     """Of tools that were not given all that their calls held, by their full names."""
     nulled: dict[str, None] = field(default_factory=dict)
     """The tools in whose answers null stands for numbers that JSON does not have, by their full names."""
+    broken: dict[str, str] = field(default_factory=dict)
+    """The tools whose answers break their own output schemas, and where the first one of each does."""
     moved_bytes: int = 0
     dry_chars: int = 0
 

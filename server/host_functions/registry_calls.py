@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
 from ...tools_registry.configuration import ServerConfig
-from ...tools_registry.errors import AnswerRefused, OutcomeUnknown, RegistryError, ToolFailed
+from ...tools_registry.errors import AnswerRefused, CallRefused, OutcomeUnknown, RegistryError, ToolFailed, sentence
 from ...tools_registry.models import Tool
 from ...tools_registry.short_values import holds_more
 from ..errors import RequestRefused
@@ -46,6 +46,8 @@ from .sign_in_questions import signed_in, with_sign_in
 if TYPE_CHECKING:
     from ...tools_registry.upstream.results import ToolResult
 
+_PLACE_CHARS_MAX = 100
+"""Of the place where an answer breaks its schema, which may be made of keys of the answer."""
 _KEPT_AS = f"{READ_RESOURCE}\0"
 """What a user's yes to reading resources is kept as: no tool has a name that cannot be printed."""
 
@@ -71,10 +73,12 @@ class RegistryCalls:
         name: str,
         arguments: Mapping[str, Json],
         positional: list[Json] = [],  # noqa: B006 - never changed
+        binary: list[Json] = [],  # noqa: B006 - never changed
         call: HostCall,
     ) -> Answer | Json:
-        """Call a tool and return its answer, or what was saved of it."""
+        """Call a tool and return its answer, or what was saved of it. `binary` are places of bytes, as base64."""
         registry, who, given, may_change = self.registry, calls.caller.identity, arguments, False
+        judged: tuple[Tool, Mapping[str, Json]] | None = None
         with calls.log.call(name) as entry, audited(calls, entry) as line, raised_in_code(name):
             try:
                 line.chars_in = await chars_of([given, positional or None])
@@ -86,11 +90,14 @@ class RegistryCalls:
                 server, _ = await self._judged(line, tool)
                 save_to, given = await taken_out(calls, self.privacy, tool, given)
                 given = await _named(tool, name, positional, given)
+                if binary:
+                    await _refuse_bytes(tool, name, binary)
                 given = await self._given_to_tool(calls, tool, server, given)
                 try:
                     tool, fitting = await self._fitting(calls, who, tool, given)
                 except HostCallError as error:
                     raise HostCallError(f"{error}{self.privacy.why_tokens(given)}", type=error.type) from error
+                judged = tool, fitting
                 server, decision = await self._judged(line, tool)  # again: it may just have said what else it does
                 if calls.dry_run and not approval.runs_dry(
                     tool, server, is_granted=await is_granted(registry, calls, tool)
@@ -110,7 +117,10 @@ class RegistryCalls:
                     await call.before(Change(leaves=True, repeatable=tool.annotations.get("idempotentHint") is True))
                 result = await self._sent(calls, server, tool, fitting)
             except RegistryError as error:
-                raise _failed_call(error, self.privacy.why_tokens(given), may_change=may_change) from error
+                why = self.privacy.why_tokens(given)
+                if judged is not None and isinstance(error, CallRefused | ToolFailed):
+                    why += await _why_by_format(*judged)
+                raise _failed_call(error, why, may_change=may_change) from error
             (await registry.usage()).called(calls.caller.scope, tool.full_name)
             value = _with_attachments(result)
             line.chars_out = await chars_of(value)
@@ -189,6 +199,10 @@ class RegistryCalls:
         result = await with_sign_in(self.registry, calls, server, lambda owner: send(owner=owner))
         if result.has_nulls:
             calls.log.nulled[tool.full_name] = None
+        if result.broken:
+            where = result.broken.partition(": ")[0][:_PLACE_CHARS_MAX]
+            is_place = where.startswith("at ") or not result.is_structured
+            calls.log.broken.setdefault(tool.full_name, where if is_place else "as a whole")
         return result
 
     async def _list_as_caller(self, calls: Calls, name: str) -> None:
@@ -259,10 +273,16 @@ DETAIL_CHARS_MAX = 1_000_000
 """Of what a failed tool answered beside its message: more would hold up the event loop that writes it into a frame."""
 
 
-def _failed_call(error: RegistryError, why_tokens: str, *, may_change: bool) -> HostCallError:
+async def _why_by_format(tool: Tool, arguments: Mapping[str, Json]) -> str:
+    from ..upstream_tools.tool_arguments import why_refused_by_format
+
+    return await in_thread(Kind.SEARCH, partial(why_refused_by_format, tool, arguments))
+
+
+def _failed_call(error: RegistryError, why: str, *, may_change: bool) -> HostCallError:
     """Return what code sees of a call that failed, with what else the tool answered as attributes of its error."""
     unknown = may_change and isinstance(error, AnswerRefused | OutcomeUnknown)
-    message, details = f"{error}{why_tokens}", None
+    message, details = f"{sentence(str(error)) if why else error}{why}", None
     if isinstance(error, ToolFailed) and (error.structured is not None or error.content):
         if holds_more([error.structured, *error.content], DETAIL_VALUES_MAX, chars_max=DETAIL_CHARS_MAX):
             message += " (What else it answered is too large to be given.)"
@@ -289,6 +309,15 @@ def _pay(calls: Calls, count: int) -> None:
             f"This run moved more than {BYTES_MAX // 1024**2} MB to and from tools, which is its budget. "
             "Ask the tools for less, or split the work into several runs."
         )
+
+
+async def _refuse_bytes(tool: Tool, name: str, places: Sequence[Json]) -> None:
+    """Refuse bytes for arguments that take none: what is base64 would be written as it stands."""
+    from ..upstream_tools.tool_arguments import takes_bytes
+
+    for place in map(str, places):
+        if not await in_thread(Kind.SEARCH, partial(takes_bytes, tool, place)):
+            raise HostCallError(f"{name} cannot be passed {place}: it takes no bytes. Pass text.", type="TypeError")
 
 
 async def _named(tool: Tool, name: str, positional: Sequence[Json], given: Mapping[str, Json]) -> Mapping[str, Json]:

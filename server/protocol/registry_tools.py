@@ -23,6 +23,8 @@ from .strict_tool import mcp_tool
 Level = Literal["name", "summary", "signature", "full"]
 Limit = Annotated[int | None, WithJsonSchema({"type": "integer"})]
 _LOOK_FIRST = "Unknown result or keys: `r = await tools.…(…)` with dry_run=true tells the shape of what reads."
+_LEFT_OUT_SHOWN = 5
+"""Tools of one server that a text names as left out; the structured content names all."""
 _WHOLE_CATEGORY = 'search_tools(query="", category=NAME, detail_level="signature") gives all signatures of one.'
 
 
@@ -54,10 +56,27 @@ class FoundTool(DefinitionAnswer):
     score: float
 
 
+class ToolLeftOut(TypedDict):
+    """A tool that its server lists and that cannot be offered, and why."""
+
+    tool: str
+    reason: str
+
+
+class ServerStanding(TypedDict):
+    """How a server stands, since when, why it cannot be used, and which of its tools are left out."""
+
+    name: str
+    state: Literal["ready", "starting", "failing", "disabled", "quarantined"]
+    since: str | None
+    last_error: str | None
+    left_out: list[ToolLeftOut]
+
+
 class SearchAnswer(TypedDict):
     """The tools that fit a query, best first; `weak` says that none fits well, `in_code` what code has for it.
 
-    `unreachable` says of servers why their tools are not among them.
+    `unreachable` says of servers why their tools are not among them, `servers` which fail or leave out tools.
     """
 
     query: str
@@ -68,6 +87,7 @@ class SearchAnswer(TypedDict):
     weak: NotRequired[str]
     in_code: NotRequired[str]
     unreachable: NotRequired[dict[str, str]]
+    servers: NotRequired[list[ServerStanding]]
     truncated: NotRequired[dict[str, object]]
 
 
@@ -164,7 +184,7 @@ def _search_lines(found: Mapping[str, object], limit: int | None) -> list[str]:
     tools = [_line(cast("Mapping[str, object]", tool)) for tool in cast("list[object]", found["tools"])]
     after = [] if all(map(tells_returns, (*before, *tools))) else [_LOOK_FIRST]
     after += [str(found["in_code"])] if "in_code" in found else []
-    after += _unreachable_lines(found)
+    after += _standing_lines(found)
     return [
         *before,
         *_fitting(tools, {**found, "limit": limit}, sum(len(line) + 1 for line in (*before, *after))),
@@ -208,3 +228,15 @@ def _unreachable_lines(answer: Mapping[str, object]) -> list[str]:
     """Say of each server whose tools are not known why that is so: many clients give models the text alone."""
     unreachable = cast("Mapping[str, str]", answer.get("unreachable", {}))
     return [f"unreachable: {server}: {reason}" for server, reason in unreachable.items()]
+
+
+def _standing_lines(found: Mapping[str, object]) -> list[str]:
+    """Say of each server that fails why, and which tools it lists that cannot be offered."""
+    unreachable, lines = cast("Mapping[str, str]", found.get("unreachable", {})), _unreachable_lines(found)
+    for each in cast("list[ServerStanding]", found.get("servers", [])):
+        if each["last_error"] and each["name"] not in unreachable and each["state"] != "quarantined":
+            lines.append(f"{each['state']}: {each['name']}: {each['last_error']}")
+        lines += [
+            f"left out: {each['name']}.{one['tool']}: {one['reason']}" for one in each["left_out"][:_LEFT_OUT_SHOWN]
+        ]
+    return lines

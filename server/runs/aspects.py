@@ -198,16 +198,17 @@ class Shared(Aspect):
         await self._places.__aexit__(type(error), error, error.__traceback__)
 
 
-class Nulled(Aspect):
-    """The note on answers of tools in which null stands for numbers that JSON does not have."""
+class OddAnswers(Aspect):
+    """The note on answers of tools that hold numbers which JSON does not have, or break their own output schemas."""
 
     @override
     async def ended(self, outcome: Outcome) -> Outcome:
-        nulled = ", ".join(islice(self.run.calls.log.nulled, ENTRIES_MAX))
-        if not nulled:
-            return outcome
-        told = f"NaN and infinities became null in what was answered by {nulled}"
-        return replace(outcome, notes={**outcome.notes, "answers": told})
+        log = self.run.calls.log
+        nulled = ", ".join(islice(log.nulled, ENTRIES_MAX))
+        broken = ", ".join(f"{tool} ({where})" for tool, where in islice(log.broken.items(), ENTRIES_MAX))
+        told = [f"NaN and infinities became null in what was answered by {nulled}"] if nulled else []
+        told += [f"not as its own output schema says is what was answered by {broken}"] if broken else []
+        return replace(outcome, notes={**outcome.notes, "answers": "; ".join(told)}) if told else outcome
 
 
 async def _left_behind(run: Run) -> LeftFiles | None:

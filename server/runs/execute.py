@@ -13,7 +13,7 @@ from ..host_call import Answers
 from ..journal.journal import BegunRun, recorder_of
 from ..privacy.gates.program_gate import with_values
 from .admission import admitted
-from .aspects import Audited, Counted, Filtered, Journaled, Nulled, Reported, RunCut, Shared, TakenHome
+from .aspects import Audited, Counted, Filtered, Journaled, OddAnswers, Reported, RunCut, Shared, TakenHome
 from .executor import Executor
 from .files_home import accompanied
 from .isolations import AUTO
@@ -25,7 +25,7 @@ from .reporting import report_of, with_pictures
 from .request import CodeRequest, Execution, new_run_id
 from .run import Aspect, Begun, Run
 
-ASPECTS: tuple[type[Aspect], ...] = (Journaled, Filtered, Counted, Audited, TakenHome, Reported, Shared, Nulled)
+ASPECTS: tuple[type[Aspect], ...] = (Journaled, Filtered, Counted, Audited, TakenHome, Reported, Shared, OddAnswers)
 """What goes with every run, outermost first: these begin in this order, and end in the other."""
 
 

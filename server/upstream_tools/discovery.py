@@ -65,7 +65,8 @@ async def search(
     the caller whose model reads the answer; code that runs reads it without one. `asked_by` is the scope of the caller
     whose calls after this search are remembered for searches in like words, `told_to` by default. `weak` is there where
     no tool fits well; `in_code` where code has a function for it. `unreachable` says of servers whose tools cannot be
-    found why that is so; it is left out when there is none.
+    found why that is so, and `servers` of those that fail, or leave out tools, how they stand (see `servers`); both are
+    left out when there are none.
     """
     level = _level(detail_level)
     query, cut = searched_for(query)
@@ -79,7 +80,7 @@ async def search(
     if not hits and category is not None:
         shown = {tool.category for tool in await registry.shown(who, catalog.tools())}
         known = {*shown, *(extra.document.category for extra in extras.values())}
-        if category not in known:
+        if category not in known and not await _servers_of(registry, who, category):
             near = offered(category, sorted(known), f"There are {', '.join(sorted(known)) or 'none'}.")
             raise RequestRefused(f"There is no category {category!r}. {near}")
     tools = await _described_hits(registry, who, catalog, extras, hits, level=level)
@@ -92,7 +93,7 @@ async def search(
     }
     if cut:
         answer["truncated"] = cut
-    answer |= await _remarks(registry, who, query, hits)
+    answer |= await _remarks(registry, who, query, hits, category)
     of_category = 0
     if category is not None and not query.strip() and len(tools) == LISTED_MAX:
         of_category = len(await registry.shown(who, catalog.categories().get(category, ())))
@@ -145,8 +146,10 @@ async def _described_hits(
     return [{**(beside.get(hit.key) or next(told)), "score": round(hit.score, 4)} for hit in hits]
 
 
-async def _remarks(registry: Registry, who: Identity, query: str, hits: Sequence[Hit]) -> dict[str, Json]:
-    """Return what an answer says beside its tools: `weak`, `in_code` and `unreachable`, each where there is any."""
+async def _remarks(
+    registry: Registry, who: Identity, query: str, hits: Sequence[Hit], category: str | None
+) -> dict[str, Json]:
+    """Return what an answer says beside its tools, such as `weak` and `unreachable`, each where there is any."""
     remarks: dict[str, Json] = {}
     if hits and all(hit.weak for hit in hits):
         remarks["weak"] = NOTHING_FITS
@@ -156,7 +159,23 @@ async def _remarks(registry: Registry, who: Identity, query: str, hits: Sequence
     unreachable = await registry.unreachable(who)
     if unreachable:
         remarks["unreachable"] = unreachable
+    asked = await _servers_of(registry, who, category)
+    told: list[Json] = [
+        {"name": name, **each}
+        for name, each in (await registry.standing(who)).items()
+        if each["state"] in {"failing", "quarantined"} or each["left_out"] or (name in asked and each["last_error"])
+    ]
+    if told:
+        remarks["servers"] = told
     return remarks
+
+
+async def _servers_of(registry: Registry, who: Identity, category: str | None) -> list[str]:
+    """Return the servers of `mcp.json` that a caller is shown and whose tools are, or would be, in a category."""
+    configuration = await registry.configuration()
+    named = {name: each.category or name for name, each in configuration.servers.items()}
+    named |= {name: name for name in configuration.problems}
+    return [name for name, own in named.items() if own == category and await registry.shows_server(who, name)]
 
 
 def _limit(asked: int | None, query: str, category: str | None) -> int:
@@ -228,6 +247,13 @@ async def found(registry: Registry, who: Identity, name: str, category: str | No
 async def _found(registry: Registry, who: Identity, name: str, category: str | None) -> Tool:
     try:
         return await registry.find(name, category, who)
+    except CategoryUnknown:
+        standing = await registry.standing(who)
+        reasons = [standing[each]["last_error"] for each in await _servers_of(registry, who, category)]
+        if not any(reasons):
+            raise
+        told = " ".join(str(each) for each in reasons if each)
+        raise ToolUnknown(f"The tools of the category {category!r} are not known. {told}") from None
     except ToolUnknown as error:
         configuration = await registry.configuration()
         for each in {*configuration.servers, *configuration.problems} - configuration.enabled.keys():
@@ -292,8 +318,11 @@ async def categories(registry: Registry, who: Identity, *, told_to: str | None =
 
 
 async def servers(registry: Registry, who: Identity) -> list[Json]:
-    """Return every server with what is known of it, without starting one. Raises `RegistryError`."""
-    catalog, upstreams = await registry.view(who), await registry.upstreams()
+    """Return every server that is not disabled with what is known of it, without starting one. Raises `RegistryError`.
+
+    One of `mcp.json` has `{state, since, last_error, left_out}`: see `UpstreamStatus.told`.
+    """
+    catalog, standing = await registry.view(who), await registry.standing(who)
     listed: list[Json] = []
     for entry in catalog.servers().values():
         told: dict[str, Json] = {
@@ -305,12 +334,10 @@ async def servers(registry: Registry, who: Identity) -> list[Json]:
         }
         if entry.version:
             told["version"] = entry.version
-        if entry.configured:
-            status = upstreams.status(entry.name)
-            told["state"] = status.state.value
-            if status.reason:
-                told["reason"] = status.reason
-        listed.append(told)
+        listed.append({**told, **standing.pop(entry.name, {})})
+    for name in (await registry.configuration()).problems.keys() & standing:
+        unused: dict[str, Json] = {"name": name, "alias": identifier(name), "category": name, "tool_count": 0}
+        listed.append({**unused, "configured": True, **standing[name]})
     return listed
 
 

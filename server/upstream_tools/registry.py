@@ -13,7 +13,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from ...tools_registry.models import Json, Tool
     from ...tools_registry.search.ranking import SearchIndex
     from ...tools_registry.search.usage import Usage
+    from ...tools_registry.upstream.lenient import LeftOut
     from ...tools_registry.upstream.upstreams import Keep, OnProgress, ToolResult, Upstreams
     from ..sign_ins.sign_ins import SignIns
 
@@ -496,6 +497,35 @@ class Registry:
                     reasons[server] = "It has not answered yet. Search again in a moment."
         return reasons
 
+    async def standing(self, who: Identity = LOCAL_IDENTITY) -> dict[str, dict[str, Json]]:
+        """Say of each server of `mcp.json` that a caller is shown how it stands, see `UpstreamStatus.told`.
+
+        Starts none. Of what is left out, that is named which the policy may let the caller call.
+        """
+        from ...tools_registry.upstream.upstreams import State
+
+        wired, unreachable = await self._current(), await self.unreachable(who)
+        configured_at = wired.configured[0] / 1e9
+        standing: dict[str, dict[str, Json]] = {}
+        for server, found in (await wired.upstreams.statuses()).items():
+            if not await self.shows_server(who, server):
+                continue
+            left_out = [each for each in wired.catalog.left_out(server) if self._may_show(wired, who, server, each)]
+            status = replace(found, left_out=tuple(left_out))
+            if server in unreachable and not status.reason:
+                state = State.FAILED if server in wired.failed else State.CONNECTING
+                status = replace(status, state=state, reason=unreachable[server])
+            standing[server] = status.told(configured_at)
+        return standing
+
+    def _may_show(self, wired: Wired, who: Identity, server: str, left_out: LeftOut) -> bool:
+        config, name = wired.configuration.enabled.get(server), f"{server}.{left_out.tool}"
+        return (
+            config is not None
+            and config.permits(left_out.tool)
+            and self._views.ruling_of(who, server, name, wired).allowed
+        )
+
     async def listed_by_callers(self, name: str, who: Identity) -> ServerConfig | None:
         """Return the server of a tool that has to be listed with a sign-in of a caller, before the tool is known."""
         wired = await self._current()
@@ -680,7 +710,7 @@ class Registry:
 
     async def _listed(self, wired: Wired, server: str, owner: Owner) -> None:
         listed = await wired.upstreams.list_tools(server, owner)
-        await asyncio.to_thread(wired.catalog.replace_server, server, listed.tools, listed.version)
+        await asyncio.to_thread(wired.catalog.replace_server, server, listed.tools, listed.version, listed.left_out)
         wired.fresh.add(server)
         wired.failed.pop(server, None)
 

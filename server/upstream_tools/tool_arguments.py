@@ -5,6 +5,7 @@ What is not judged here the server checks anyway.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
@@ -13,8 +14,21 @@ from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
 from ...tools_registry.describing.casing import as_published
 from ...tools_registry.describing.schemas import parameters_of
+from ...tools_registry.describing.shapes import (
+    ANY,
+    FLOAT,
+    INT,
+    AnyOf,
+    Choice,
+    ListOf,
+    MapOf,
+    Plain,
+    Record,
+    Shape,
+    union,
+)
 from ...tools_registry.models import Tool
-from ..arguments import misfit, missing_argument, unknown_argument
+from ..arguments import exact_formats, misfit, missing_argument, unknown_argument
 from ..host_work import checked as with_checkpoints
 from ..privacy.token_texts import mentions_in
 
@@ -27,7 +41,9 @@ _ROOT_KEYS_THAT_ADD = frozenset({"patternProperties", "propertyNames", "$dynamic
 
 
 def checked(tool: Tool, given: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the arguments under the schema's own names. Takes CPU time: call it in a thread.
+    """Return the arguments under the schema's own names, with 5 for 5.0 where it asks for integers.
+
+    Takes CPU time: call it in a thread.
 
     Raises `HostCallError` (a ToolError in code), which says which argument is wrong and what it should be.
     """
@@ -35,7 +51,67 @@ def checked(tool: Tool, given: Mapping[str, Json]) -> dict[str, Json]:
     wrong = _unknown(tool, arguments) or misfit(tool.full_name, tool.input_schema, arguments, _takes(tool))
     if wrong:
         raise HostCallError(wrong, type="ToolError")
-    return arguments
+    shapes = {each.name: each.shape for each in parameters_of(tool)}
+    return {name: _with_integers(shapes.get(name, ANY), value) for name, value in arguments.items()}
+
+
+def _with_integers(shape: Shape, value: Json) -> Json:
+    """Return a value with integers where these are asked for: 5.0 is one by JSON Schema, and not to many services."""
+    alternatives = shape.shapes if isinstance(shape, AnyOf) else (shape,)
+    if isinstance(value, float):
+        kinds = {pair[0] for each in alternatives if isinstance(each, Choice) for pair in each.values}
+        wants = (INT in alternatives or "int" in kinds) and FLOAT not in alternatives
+        return int(value) if wants and value.is_integer() else value
+    if isinstance(value, list):
+        item = union(each.item for each in alternatives if isinstance(each, ListOf))
+        return value if _holds_none(item) else [_with_integers(item, each) for each in with_checkpoints(value)]
+    if not isinstance(value, dict):
+        return value
+    others = [each.value for each in alternatives if isinstance(each, MapOf)]
+    named: dict[str, list[Shape]] = {}
+    for field in (field for each in alternatives if isinstance(each, Record) for field in each.fields):
+        named.setdefault(field.name, []).append(field.shape)
+    if not named and _holds_none(union(others)):
+        return value
+    return {
+        name: _with_integers(union([*named.get(name, ()), *others]), each)
+        for name, each in with_checkpoints(value.items())
+    }
+
+
+def _holds_none(shape: Shape) -> bool:
+    """Return whether a value of a shape has no place for an integer."""
+    return isinstance(shape, Plain) and shape != INT
+
+
+_BINARY: Final = frozenset({("contentEncoding", "base64"), ("format", "byte"), ("format", "binary")})
+
+
+def takes_bytes(tool: Tool, place: str) -> bool:
+    """Return whether the argument at a place, such as `files[0].data`, may hold bytes in base64, by its schema."""
+    name = re.split(r"[.\[]", place, maxsplit=1)[0]
+    waiting: list[object] = [each.schema for each in parameters_of(tool) if name in {each.name, each.alias}]
+    waiting += (
+        [tool.input_schema.get("$defs")] if "$ref" in str(waiting) and isinstance(tool.input_schema, Mapping) else []
+    )
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Mapping):
+            if any(each.get(key) == value for key, value in _BINARY):
+                return True
+            waiting += with_checkpoints(each.values())
+        elif isinstance(each, list):
+            waiting += each
+    return False
+
+
+def why_refused_by_format(tool: Tool, arguments: Mapping[str, Json]) -> str:
+    """Return which argument has not the format that the schema names, as what follows a server's refusal; or nothing.
+
+    Formats refuse nothing by themselves, since many services take more. Call it in a thread.
+    """
+    wrong = misfit(tool.full_name, tool.input_schema, arguments, _takes(tool), formats=exact_formats())
+    return f" {wrong}" if wrong else ""
 
 
 def misfits_as_written(tool: Tool, given: Mapping[str, Json], others: Collection[str], *, more: bool) -> list[str]:

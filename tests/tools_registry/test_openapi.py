@@ -245,6 +245,149 @@ async def test_forms_files_texts_and_bytes_are_bodies_too(shelter, tmp_path):
     assert (sent.headers["content-type"], sent.body) == ("image/png", PIXEL)
 
 
+FORM_TYPE = "application/x-www-form-urlencoded"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "value", "sent"),
+    [
+        ({}, {"k": [1]}, "v=%7B%22k%22%3A+%5B1%5D%7D"),
+        ({"style": "deepObject", "explode": True}, {"k": "x y", "in": {"n": 1}}, "v[k]=x%20y&v[in][n]=1"),
+        ({"style": "deepObject", "explode": True}, [{"price": "a", "n": 1}], "v[0][price]=a&v[0][n]=1"),
+        ({"style": "deepObject"}, ["a", "b"], "v[0]=a&v[1]=b"),
+        ({"explode": False}, [1, 2], "v=1,2"),
+        ({"explode": True}, {"k": 1, "l": 2}, "k=1&l=2"),
+        ({"style": "spaceDelimited", "explode": False}, ["a", "b"], "v=a%20b"),
+        ({"allowReserved": True}, "a/b", "v=a/b"),
+        ({"contentType": "application/json"}, [1, "x"], "v=%5B1%2C+%22x%22%5D"),
+    ],
+)
+async def test_fields_of_forms_are_written_as_their_encoding_says(shelter, tmp_path, encoding, value, sent):
+    schema = {"type": "object", "properties": {"v": {}}}
+    document = posting({FORM_TYPE: {"schema": schema, "encoding": {"v": encoding}}})
+    assert (await called(shelter, tmp_path, document, "op", {"v": value})).body.decode() == sent
+
+
+async def test_parts_have_the_types_and_files_the_names_that_document_and_argument_give(shelter, tmp_path):
+    binary, data = {"type": "string", "format": "binary"}, base64.b64encode(PIXEL).decode()
+    schema = {
+        "type": "object",
+        "properties": {"meta": {}, "note": {}, "opts": {}, "a": binary, "b": binary, "c": binary},
+    }
+    encoding = {
+        "meta": {"contentType": "application/json"},
+        "note": {"contentType": "text/markdown"},
+        "opts": {"style": "deepObject"},
+        "b": {"contentType": "image/png, image/jpeg"},
+    }
+    document = posting({"multipart/form-data": {"schema": schema, "encoding": encoding}})
+    given = {
+        "meta": [1, 2],
+        "note": "# é",
+        "opts": {"k": "x y"},
+        "a": {"data": data, "filename": "ü.png"},
+        "b": data,
+        "c": {"data": data, "filename": "x", "content_type": "image/gif"},
+    }
+    body = (await called(shelter, tmp_path, document, "op", given)).body
+    assert b'name="meta"\r\nContent-Type: application/json\r\n\r\n[1, 2]\r\n' in body
+    assert b'name="note"\r\nContent-Type: text/markdown\r\n\r\n# \xc3\xa9\r\n' in body
+    assert b'name="opts[k]"\r\nContent-Type: text/plain; charset=utf-8\r\n\r\nx y\r\n' in body
+    assert 'name="a"; filename="ü.png"\r\nContent-Type: image/png\r\n\r\n'.encode() + PIXEL in body
+    assert b'name="b"; filename="b"\r\nContent-Type: image/png\r\n\r\n' in body
+    assert b'name="c"; filename="x"\r\nContent-Type: image/gif\r\n\r\n' in body
+    bad = {"a": {"data": data, "filename": "x\r\nX-Evil: 1"}}
+    with pytest.raises(CallRefused, match="must be text on one line"):
+        await called(shelter, tmp_path, document, "op", bad)
+
+
+async def test_texts_and_lines_are_bodies_as_their_media_types_say(shelter, tmp_path):
+    latin = posting({"text/plain; charset=iso-8859-1": {}})
+    assert (await called(shelter, tmp_path, latin, "op", {"body": "é"})).body == b"\xe9"
+    with pytest.raises(CallRefused, match="has characters that iso8859-1 does not have"):
+        await called(shelter, tmp_path, latin, "op", {"body": "日"})
+    lines = posting({"application/x-ndjson": {"schema": {"type": "object"}}})
+    sent = await called(shelter, tmp_path, lines, "op", {"body": [{"a": 1}, {"b": "é"}]})
+    assert sent.body == '{"a": 1}\n{"b": "é"}\n'.encode()
+
+
+async def test_what_a_path_names_and_nobody_describes_is_an_argument(shelter, tmp_path):
+    shelter.document = describing(("get", "/a/{user-id}/b/{n}", {"operationId": "op", "parameters": [
+        {"name": "n", "in": "path", "required": True, "schema": {"type": "integer"}}]}))  # fmt: skip
+    shelter.says("GET /a/x%2Fy/b/3", {})
+    async with attached(shelter, tmp_path) as upstreams:
+        [tool] = (await upstreams.list_tools("shelter")).tools
+        await upstreams.call("shelter", "op", {"user_id": "x/y", "n": 3})
+    assert tool["input_schema"]["properties"] == {"user_id": {"type": "string"}, "n": {"type": "integer"}}
+    assert tool["input_schema"]["required"] == ["user_id", "n"]
+    assert shelter.calls[-1].target == "/a/x%2Fy/b/3"
+
+
+async def test_values_that_yaml_made_numbers_are_of_the_type_that_the_schema_says(shelter, tmp_path):
+    parameters = [
+        query("version", {"type": "string", "enum": [1, 2.5, True, None, "x"], "default": 1}),
+        query("on", {"type": ["string", "null"], "const": False}),
+        query("n", {"type": "integer", "enum": ["1", "two", 3]}),
+        query("free", {"enum": [1, "a"]}),
+    ]
+    tools = await tools_of(
+        shelter, tmp_path, describing(("get", "/x", {"operationId": "op", "parameters": parameters}))
+    )
+    assert tools["op"]["input_schema"]["properties"] == {
+        "version": {"type": "string", "enum": ["1", "2.5", "true", None, "x"], "default": "1"},
+        "on": {"type": ["string", "null"], "const": "false"},
+        "n": {"type": "integer", "enum": [1, "two", 3]},
+        "free": {"enum": [1, "a"]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("responses", "result"),
+    [
+        ({"200": {"description": "Fine"}}, {}),
+        ({}, {}),
+        ({"default": {"description": "Any"}}, {}),
+        ({"204": {"description": "Done"}}, {"type": "null"}),
+        ({"200": {"content": {"application/x-ndjson": {"schema": {"type": "object"}}}}},
+         {"type": "array", "items": {"type": "object"}}),
+    ],
+)  # fmt: skip
+async def test_an_answer_that_a_document_does_not_describe_is_unknown(shelter, tmp_path, responses, result):
+    tools = await tools_of(shelter, tmp_path, describing(("get", "/x", {"operationId": "op", "responses": responses})))
+    assert tools["op"]["output_schema"]["properties"]["result"] == result
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "value"),
+    [
+        (b'{"a": "\xe9"}', "application/json", {"a": "é"}),
+        (b'{"a": "\xe9"}', "application/json; charset=ISO-8859-1", {"a": "é"}),
+        (b"caf\xe9", "text/plain", "café"),
+        (b'{"a": 1}\n{"a": 2}\n', "application/x-ndjson", [{"a": 1}, {"a": 2}]),
+        (b'{"a": 1}\r\n\r\n{"a": 2}', "application/json", [{"a": 1}, {"a": 2}]),
+        (b'{"a": 1}\nnot', "application/jsonl", '{"a": 1}\nnot'),
+        (b'{"a": 1}', "", {"a": 1}),
+        ("just wörds".encode(), "", "just wörds"),
+    ],
+)
+async def test_answers_are_read_in_the_types_that_services_give(shelter, tmp_path, body, content_type, value):
+    shelter.document = describing(("get", "/x", {"operationId": "op"}))
+    shelter.says("GET /x", body, content_type=content_type)
+    async with attached(shelter, tmp_path) as upstreams:
+        assert (await upstreams.call("shelter", "op", {})).value == value
+
+
+async def test_bytes_of_no_type_are_a_file_and_a_refusal_in_latin_1_is_read(shelter, tmp_path):
+    shelter.document = describing(("get", "/x", {"operationId": "op"}))
+    shelter.says("GET /x", PIXEL, content_type="")
+    async with attached(shelter, tmp_path) as upstreams:
+        found = (await upstreams.call("shelter", "op", {})).value
+        assert found["mime_type"] == "application/octet-stream"
+        shelter.says("GET /x", b"d\xe9j\xe0", 409, content_type="text/plain")
+        with pytest.raises(ToolFailed, match="déjà"):
+            await upstreams.call("shelter", "op", {})
+
+
 @pytest.mark.parametrize(
     ("schema", "parameters"),
     [
@@ -318,8 +461,9 @@ async def test_a_document_cannot_send_the_headers_to_another_origin(shelter, tmp
             ("get", "/y", {"operationId": "here"}),
         )
         async with attached(shelter, tmp_path) as upstreams:
-            assert [tool["name"] for tool in (await upstreams.list_tools("shelter")).tools] == ["here"]
-            assert "GET /x: it is served at" in (await upstreams.server_info("shelter")).instructions
+            listed = await upstreams.list_tools("shelter")
+            assert [tool["name"] for tool in listed.tools] == ["here"]
+            assert [(each.tool, each.reason[:15]) for each in listed.left_out] == [("GET /x", "it is served at")]
 
 
 async def test_redirects_are_followed_within_the_origin_by_reads_alone(shelter, tmp_path):
@@ -361,10 +505,10 @@ async def test_references_out_of_the_document_are_not_followed(shelter, tmp_path
     document["paths"]["/z"] = {"$ref": reference}
     shelter.document = document
     async with attached(shelter, tmp_path) as upstreams:
-        assert [tool["name"] for tool in (await upstreams.list_tools("shelter")).tools] == ["fine"]
-        told = (await upstreams.server_info("shelter")).instructions
-    assert [each.split(": it refers to ")[0] for each in told.splitlines()] == ["Left out: /z", "Left out: POST /x"]
-    assert told.count(why) == 2
+        listed = await upstreams.list_tools("shelter")
+    assert [tool["name"] for tool in listed.tools] == ["fine"]
+    assert [each.tool for each in listed.left_out] == ["/z", "POST /x"]
+    assert all(why in each.reason for each in listed.left_out)
     assert len(shelter.requests) == 1
 
 
@@ -396,11 +540,12 @@ async def test_hostile_documents_are_bounded(shelter, tmp_path):
     )
     shelter.document = document
     async with attached(shelter, tmp_path) as upstreams:
-        assert [tool["name"] for tool in (await upstreams.list_tools("shelter")).tools] == ["fine"]
-        told = (await upstreams.server_info("shelter")).instructions
-    assert "GET /circle: its references lead in a circle" in told
-    assert "GET /deep: a schema in it is nested deeper than 60 levels" in told
-    assert "GET /many/0: its schemas are too large" in told
+        listed = await upstreams.list_tools("shelter")
+    assert [tool["name"] for tool in listed.tools] == ["fine"]
+    told = {each.tool: each.reason for each in listed.left_out}
+    assert told["GET /circle"] == "its references lead in a circle"
+    assert told["GET /deep"] == "a schema in it is nested deeper than 60 levels"
+    assert told["GET /many/0"] == "its schemas are too large"
 
 
 @pytest.mark.parametrize(

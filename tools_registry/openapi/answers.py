@@ -13,14 +13,15 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import Final
 
-from ..charsets import charset_named
+from ..charsets import charset_of
+from ..errors import sentence
 from ..json_lines import LARGE_CHARS, ReadJson
 from ..models import Json
 from ..upstream.message_faults import Fault
 from .document import mapping
 from .exchange import Answer, ExchangeFailed
 from .operations import Operation
-from .responses import is_json
+from .responses import is_json, is_lines
 
 MESSAGE_CHARS_MAX: Final = 2_000
 """Characters of a refusal that are given."""
@@ -40,9 +41,16 @@ async def result_of(operation: Operation, answer: Answer, read_large: ReadJson) 
         created = answer.headers.get("location")
         return _value(None if created is None else {"location": str(created)})
     if is_json(answer.media_type):
-        return _value(await _json(answer.body, read_large))
+        return _value(await _json_or_lines(_decoded(answer), read_large))
+    if is_lines(answer.media_type):
+        return _value(await asyncio.to_thread(_lines, _decoded(answer)))
     if answer.media_type.startswith("text/") or answer.media_type in _TEXTS or answer.media_type.endswith("+xml"):
         return _value(_decoded(answer))
+    if not answer.media_type and _is_text(answer.body):
+        text = _decoded(answer)
+        with suppress(ExchangeFailed):
+            return _value(await _json_or_lines(text, read_large))
+        return _value(text)
     return {"content": [await asyncio.to_thread(_attachment, operation, answer)]}
 
 
@@ -50,9 +58,19 @@ def _value(value: Json) -> dict[str, Json]:
     return {"content": [], "structuredContent": {"result": value}}
 
 
-async def _json(body: bytes, read_large: ReadJson) -> Json:
+async def _json_or_lines(text: str, read_large: ReadJson) -> Json:
+    """Return the value of a JSON text, or of several on a line each, which some services call the same."""
     try:
-        text = body.decode("utf-8-sig")
+        return await _json(text, read_large)
+    except ExchangeFailed:
+        values = await asyncio.to_thread(_lines, text)
+        if isinstance(values, str):
+            raise
+        return values
+
+
+async def _json(text: str, read_large: ReadJson) -> Json:
+    try:
         if len(text) > LARGE_CHARS:
             try:
                 return await read_large(text)
@@ -65,8 +83,31 @@ async def _json(body: bytes, read_large: ReadJson) -> Json:
 
 
 def _decoded(answer: Answer) -> str:
-    charset = answer.headers.get("content-type", "").partition("charset=")[2].split(";")[0].strip("\"' ") or "utf-8"
-    return answer.body.decode(charset_named(charset) or "utf-8", "replace")
+    """Return the text of a body: in the character set that it names, else UTF-8, else what all bytes are texts in."""
+    charset = charset_of(str(answer.headers.get("content-type", "")))
+    if charset is None:
+        with suppress(UnicodeDecodeError):
+            return answer.body.decode("utf-8-sig")
+    return answer.body.decode(charset or "latin-1", "replace").removeprefix("\ufeff")
+
+
+def _is_text(body: bytes) -> bool:
+    """Return whether bytes of an unnamed type are text: UTF-8 without the characters that texts do not have."""
+    if b"\0" in body:
+        return False
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _lines(text: str) -> Json:
+    """Return the values of a text with one JSON text on each line; the text itself where one of them cannot be read."""
+    try:
+        return [json.loads(line) for each in text.split("\n") if (line := each.strip("\r\t \x1e"))]
+    except (ValueError, RecursionError):
+        return text
 
 
 def _attachment(operation: Operation, answer: Answer) -> Json:
@@ -97,14 +138,15 @@ async def _refusal(operation: Operation, answer: Answer) -> str:
 
 async def _message(answer: Answer) -> str:
     """Return what a refusal says, as one line that ends in a full stop."""
-    text = answer.body[: 4 * LARGE_CHARS].decode("utf-8", "replace")
-    if is_json(answer.media_type) and len(answer.body) <= LARGE_CHARS:
+    is_short = len(answer.body) <= LARGE_CHARS
+    text = _decoded(answer) if is_short else answer.body[: 4 * LARGE_CHARS].decode("utf-8", "replace")
+    if is_json(answer.media_type) and is_short:
         with suppress(ValueError, RecursionError):
             text = _found(json.loads(text)) or text
     text = " ".join(text[: 4 * MESSAGE_CHARS_MAX].split())
     if len(text) > MESSAGE_CHARS_MAX:
         return f"{text[:MESSAGE_CHARS_MAX]}…"
-    return text if not text or text[-1] in ".!?}]" else f"{text}."
+    return text if text.endswith(("}", "]")) else sentence(text)
 
 
 def _found(value: Json) -> str:

@@ -7,16 +7,29 @@ else the whole is one argument, `body`. Source: OpenAPI 3.1.1, "Request Body Obj
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from ..models import Json
 from ..names import identifier
 from .document import Document, LeftOut, mapping
+from .responses import is_lines
 
 _FIELDS_MAX = 100
 _NOT_FLAT = ("allOf", "anyOf", "oneOf", "patternProperties", "if", "not", "propertyNames", "nullable", "minProperties")
-_BYTES: Json = {"type": "string", "contentEncoding": "base64", "description": "the bytes, in base64"}
+_BYTES: dict[str, Json] = {"type": "string", "contentEncoding": "base64", "description": "the bytes, in base64"}
+_FILE: Json = {
+    "anyOf": [
+        _BYTES,
+        {
+            "type": "object",
+            "properties": {"data": _BYTES, "filename": {"type": "string"}, "content_type": {"type": "string"}},
+            "required": ["data"],
+            "additionalProperties": False,
+        },
+    ]
+}
+_STYLES = ("form", "spaceDelimited", "pipeDelimited", "deepObject")
 
 
 class BodyKind(StrEnum):
@@ -25,19 +38,39 @@ class BodyKind(StrEnum):
     JSON = "json"
     FORM = "form"
     MULTIPART = "multipart"
+    LINES = "lines"
     TEXT = "text"
     BYTES = "bytes"
 
 
 @dataclass(frozen=True, slots=True)
+class FieldEncoding:
+    """How a field of a form is written: as a media type, or in a style of query parameters where one is named."""
+
+    content_type: str = ""
+    style: str = ""
+    explode: bool = True
+    allow_reserved: bool = False
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the field is one JSON text."""
+        return "json" in self.content_type
+
+
+@dataclass(frozen=True, slots=True)
 class Body:
-    """A body: one `argument`, or `fields`, which are `{argument: name}`. `files` are the fields that hold bytes."""
+    """A body: one `argument`, or `fields`, which are `{argument: name}`. `files` are the fields that hold bytes.
+
+    `encodings` are of the fields of a form that are written in a way of their own.
+    """
 
     kind: BodyKind
     media_type: str
     argument: str = ""
     fields: Mapping[str, str] = field(default_factory=dict)
     files: frozenset[str] = frozenset()
+    encodings: Mapping[str, FieldEncoding] = field(default_factory=dict)
     required: bool = False
 
 
@@ -72,13 +105,19 @@ def body_of(
         return _as_one(Body(kind, written, required=required is True), schema, taken)
     media = mapping(content[media_type])
     schema = media.get("schema", {})
+    if kind is BodyKind.LINES:
+        lines: Json = {"type": "array", "items": schema}
+        return _as_one(Body(kind, written, required=required is True), lines, taken)
     flat = _flat(document, schema, taken)
     files: dict[str, Json] = {}
+    encodings: dict[str, FieldEncoding] = {}
+    if kind in {BodyKind.FORM, BodyKind.MULTIPART}:
+        encodings = {str(name): _encoding(each) for name, each in mapping(media.get("encoding")).items()}
     if kind is BodyKind.MULTIPART:
         properties = mapping(_object(document, schema).get("properties"))
         files = {str(name): _file_schema(document, each) for name, each in properties.items()}
     held = frozenset(name for name, each in files.items() if each is not None)
-    body = Body(kind, written, files=held, required=required is True)
+    body = Body(kind, written, files=held, encodings=encodings, required=required is True)
     if flat is None:
         return _as_one(body, schema, taken)
     found = mapping(flat.get("properties"))
@@ -86,16 +125,32 @@ def body_of(
     schemas = {argument: files.get(name) or found[name] for argument, name in names.items()}
     listed = flat.get("required")
     needed = set(map(str, listed)) if isinstance(listed, list) and required else set()
-    whole = Body(kind, written, fields=names, files=held, required=body.required)
-    return DescribedBody(whole, schemas, [argument for argument, name in names.items() if name in needed])
+    return DescribedBody(
+        replace(body, fields=names), schemas, [argument for argument, name in names.items() if name in needed]
+    )
 
 
 def _as_one(body: Body, schema: Json, taken: frozenset[str]) -> DescribedBody:
     argument = "body"
     while argument in taken:
         argument += "_"
-    made = Body(body.kind, body.media_type, argument=argument, files=body.files, required=body.required)
-    return DescribedBody(made, {argument: schema}, [argument] if body.required else [])
+    return DescribedBody(replace(body, argument=argument), {argument: schema}, [argument] if body.required else [])
+
+
+def _encoding(described: Json) -> FieldEncoding:
+    """Return an Encoding Object. Beside a style, its media type counts for nothing, as the specification has it."""
+    given = mapping(described)
+    style, explode, reserved = given.get("style"), given.get("explode"), given.get("allowReserved") is True
+    named = style if isinstance(style, str) and style in _STYLES else ""
+    if not named and (isinstance(explode, bool) or reserved):
+        named = "form"
+    content_type = str(given.get("contentType", "")).partition(",")[0].strip()
+    return FieldEncoding(
+        content_type if content_type.isascii() and content_type.isprintable() and not named else "",
+        named,
+        explode=explode if isinstance(explode, bool) else named in {"form", "deepObject"},
+        allow_reserved=reserved,
+    )
 
 
 def _rank(media_type: str) -> tuple[int, str]:
@@ -110,7 +165,9 @@ def _kind(media_type: str) -> BodyKind:
         return BodyKind.FORM
     if plain == "multipart/form-data":
         return BodyKind.MULTIPART
-    is_text = plain.startswith("text/") or plain.endswith(("/xml", "+xml", "/yaml", "+yaml", "/graphql", "/x-ndjson"))
+    if is_lines(plain):
+        return BodyKind.LINES
+    is_text = plain.startswith("text/") or plain.endswith(("/xml", "+xml", "/yaml", "+yaml", "/graphql"))
     return BodyKind.TEXT if is_text else BodyKind.BYTES
 
 
@@ -147,4 +204,4 @@ def _file_schema(document: Document, schema: Json) -> Json:
     if found.get("type") == "array":
         items = _file_schema(document, found.get("items", {}))
         return None if items is None else {"type": "array", "items": items}
-    return _BYTES if found.get("format") == "binary" or "contentMediaType" in found else None
+    return _FILE if found.get("format") == "binary" or "contentMediaType" in found else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import mimetypes
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
@@ -15,12 +16,12 @@ from urllib.parse import quote, quote_plus, unquote
 
 import httpx2
 
+from ..charsets import charset_of
 from ..models import Json
-from .bodies import Body, BodyKind
+from .bodies import Body, BodyKind, FieldEncoding
 from .document import is_within, path_and_query
-from .operations import Operation, OperationParameter, ParameterLocation
+from .operations import PATH_TEMPLATE, Operation, OperationParameter, ParameterLocation
 
-_TEMPLATE = re.compile(r"\{([^{}]*)\}")
 _SEGMENT = "!$'()*+,:=@"
 """Marks of RFC 3986 that mean nothing within a segment of a path, beside those that are never escaped."""
 _LITERAL = "/%&;" + _SEGMENT
@@ -78,14 +79,14 @@ def _path(template: str, given: Iterable[tuple[OperationParameter, Json]]) -> st
             raise ArgumentsRefused(f"{parameter.argument} stands in the path and must not be empty")
         return text
 
-    pieces = _TEMPLATE.split(template)
+    pieces = PATH_TEMPLATE.split(template)
     literal = [quote(piece, safe=_LITERAL) for piece in pieces[::2]]
-    names = list(_TEMPLATE.finditer(template))
+    names = list(PATH_TEMPLATE.finditer(template))
     path = literal[0] + "".join(expanded(name) + after for name, after in zip(names, literal[1:], strict=True))
     # A server takes such a segment for another path: that of another operation, which policy may not allow. Some
     # servers decode escaped slashes before they divide a path.
     if any(segment in {".", ".."} for segment in _SEGMENT_ENDS.split(unquote(path))):
-        raise ArgumentsRefused("a part of its path would be . or ..")
+        raise ArgumentsRefused("a part of its path would be a dot or two, which leads elsewhere")
     return path
 
 
@@ -139,8 +140,10 @@ def _deep(name: str, value: Json, safe: str, depth: int) -> Iterator[str]:
         for key, each in value.items():
             yield from _deep(f"{name}[{quote(str(key), safe='')}]", each, safe, depth + 1)
     elif isinstance(value, list):
-        for each in value:
-            yield from _deep(name, each, safe, depth + 1)
+        # No specification says how: lists of texts are repeated, and what has parts is numbered, to stay together.
+        for at, each in enumerate(value):
+            here = f"{name}[{at}]" if not depth or isinstance(each, Mapping | list) else name
+            yield from _deep(here, each, safe, depth + 1)
     else:
         yield f"{name}={quote(_text(value), safe=safe)}"
 
@@ -203,35 +206,86 @@ def _content(body: Body, given: Mapping[str, Json]) -> list[Json]:
 
 def _written(body: Body, value: Json) -> bytes:
     if body.kind is BodyKind.JSON:
-        try:
-            return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-        except ValueError:
-            raise ArgumentsRefused("a text in it holds half of a character, or a number is not finite") from None
+        return _json(value)
+    if body.kind is BodyKind.LINES:
+        lines = value if isinstance(value, list) else [value]
+        return b"".join(_json(each) + b"\n" for each in lines)
     if body.kind is BodyKind.FORM:
-        return "&".join(f"{quote_plus(name)}={quote_plus(_text(each))}" for name, each in _entries(value)).encode()
+        return "&".join(_form_pairs(body, value)).encode()
     if not isinstance(value, str):
         raise ArgumentsRefused(f"{body.argument} must be a text")
-    return _text(value).encode() if body.kind is BodyKind.TEXT else _bytes(body.argument, value)
+    return _encoded(body, value) if body.kind is BodyKind.TEXT else _bytes(body.argument, value)
+
+
+def _json(value: Json) -> bytes:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except ValueError:
+        raise ArgumentsRefused("a text in it holds half of a character, or a number is not finite") from None
+
+
+def _encoded(body: Body, text: str) -> bytes:
+    """Return a text in the character set of its media type."""
+    charset = charset_of(body.media_type) or "utf-8"
+    try:
+        return _text(text).encode(charset)
+    except UnicodeEncodeError:
+        raise ArgumentsRefused(f"{body.argument} has characters that {charset} does not have") from None
+
+
+def _form_pairs(body: Body, value: Json) -> Iterator[str]:
+    """Yield `name=value` for each field and each item of a list, or as the encoding of the field has it."""
+    for name, each in _fields(value):
+        encoding = body.encodings.get(name, _PLAIN)
+        if encoding.style:
+            yield from _query(_as_parameter(name, encoding), each)
+            continue
+        for one in each if isinstance(each, list) and not encoding.is_json else [each]:
+            yield f"{quote_plus(name)}={quote_plus(_text(one))}"
 
 
 def _parts(body: Body, value: Json) -> Iterator[tuple[str, tuple[str | None, bytes, str]]]:
-    for name, each in _entries(value):
-        if name in body.files:
-            yield name, (name, _bytes(name, each), "application/octet-stream")
-        else:
-            kind = "application/json" if isinstance(each, dict | list) else "text/plain; charset=utf-8"
-            yield name, (None, _text(each).encode(), kind)
+    for name, each in _fields(value):
+        encoding = body.encodings.get(name, _PLAIN)
+        if encoding.style and name not in body.files:
+            for pair in _query(_as_parameter(name, encoding), each):
+                key, _, text = pair.partition("=")
+                yield unquote(key), (None, unquote(text).encode(), _TEXT_TYPE)
+            continue
+        for one in each if isinstance(each, list) and not encoding.is_json else [each]:
+            if name in body.files:
+                yield name, _file(name, one, encoding)
+            else:
+                kind = "application/json" if isinstance(one, dict | list) else _TEXT_TYPE
+                yield name, (None, _text(one).encode(), encoding.content_type or kind)
 
 
-def _entries(value: Json) -> Iterator[tuple[str, Json]]:
-    """Give the fields of a form; each item of a list is one."""
+def _file(name: str, value: Json, encoding: FieldEncoding) -> tuple[str, bytes, str]:
+    """Return name, bytes and media type of a file: as the argument has it, else as the document or the name says."""
+    given = value if isinstance(value, Mapping) else {"data": value}
+    filename = given.get("filename") or name
+    described = "" if "*" in encoding.content_type else encoding.content_type
+    guessed = mimetypes.guess_type(str(filename))[0]
+    kind = str(given.get("content_type") or guessed or described or "application/octet-stream")
+    if not (_HEADER_VALUE.fullmatch(kind) and str(filename).isprintable()):
+        raise ArgumentsRefused(f"the filename and content_type of {name} must be text on one line")
+    return _text(str(filename)), _bytes(name, given.get("data")), kind
+
+
+_PLAIN = FieldEncoding()
+_TEXT_TYPE = "text/plain; charset=utf-8"
+
+
+def _as_parameter(name: str, encoding: FieldEncoding) -> OperationParameter:
+    return OperationParameter(
+        name, name, ParameterLocation.QUERY, encoding.style, encoding.explode, allow_reserved=encoding.allow_reserved
+    )
+
+
+def _fields(value: Json) -> Iterator[tuple[str, Json]]:
     if not isinstance(value, Mapping):
         raise ArgumentsRefused("the body is a form and must be an object of its fields")
-    for name, each in value.items():
-        if isinstance(each, list):
-            yield from ((name, one) for one in each)
-        elif each is not None:
-            yield name, each
+    return ((name, each) for name, each in value.items() if each is not None)
 
 
 def _bytes(argument: str, value: Json) -> bytes:

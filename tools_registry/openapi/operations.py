@@ -5,13 +5,16 @@ Sources: OpenAPI Specification 3.0.4 and 3.1.1, "Path Item Object", "Operation O
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from ..errors import sentence
 from ..models import Json
 from ..names import FreeNames, identifier
+from ..upstream import lenient
 from .bodies import Body, body_of
 from .document import Document, LeftOut, is_within, mapping, server_address
 from .responses import output_schema_of
@@ -33,6 +36,7 @@ _NOT_SENT = frozenset(
 )  # fmt: skip
 """Headers that belong to the connection."""
 _LEFT_OUT_SHOWN = 50
+PATH_TEMPLATE = re.compile(r"\{([^{}]*)\}")
 
 
 class ParameterLocation(StrEnum):
@@ -86,13 +90,14 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What a document describes. `left_out` says which operations are no tools, and why."""
+    """What a document describes. `left_out` are operations that are no tools; `note` says what else is not read."""
 
     title: str
     release: str
     version: str
     operations: Mapping[str, Operation] = field(default_factory=dict)
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[lenient.LeftOut, ...] = ()
+    note: str = ""
 
 
 def read_service(document: Document, base: str, given_headers: frozenset[str], check: Callable[[], None]) -> Service:
@@ -102,7 +107,7 @@ def read_service(document: Document, base: str, given_headers: frozenset[str], c
     """
     reading = _OperationReader(document, base, given_headers, SchemaConverter(document, check))
     found: list[tuple[str, str, Mapping[str, Json], Mapping[str, Json]]] = []
-    left_out: list[str] = []
+    left_out: list[lenient.LeftOut] = []
     for path, method, item, operation in _all(document, left_out):
         found.append((path, method, item, operation))
         check()
@@ -111,30 +116,34 @@ def read_service(document: Document, base: str, given_headers: frozenset[str], c
         try:
             operations[name] = reading.operation(name, path, method, item, operation)
         except LeftOut as reason:
-            left_out.append(f"{method.upper()} {path[:100]}: {reason}")
-    if reading.without_output:
-        left_out.append(
-            f"the schemas of the answers of {reading.without_output} operations, which are too large or refer to other "
-            "documents: what these return is learned from calls"
-        )
-    return Service(document.title, document.release, document.version, operations, _few(left_out))
+            left_out.append(lenient.LeftOut(f"{method.upper()} {path[:100]}", str(reason)))
+    note = (
+        f"Left out: the schemas of the answers of {reading.without_output} operations, which are too large or refer to "
+        "other documents. What these return is learned from calls."
+        if reading.without_output
+        else ""
+    )
+    return Service(document.title, document.release, document.version, operations, _few(left_out), note)
 
 
-def _all(document: Document, left_out: list[str]) -> Iterator[tuple[str, str, Mapping[str, Json], Mapping[str, Json]]]:
+def _all(
+    document: Document, left_out: list[lenient.LeftOut]
+) -> Iterator[tuple[str, str, Mapping[str, Json], Mapping[str, Json]]]:
     """Give path, method, path item and operation of each, by path and method."""
     count = 0
     for path in sorted(map(str, mapping(document.root.get("paths")))):
         try:
             item = document.resolved(mapping(document.root["paths"])[path])
         except LeftOut as reason:
-            left_out.append(f"{path[:100]}: {reason}")
+            left_out.append(lenient.LeftOut(path[:100], str(reason)))
             continue
         for method in _METHODS:
             operation = item.get(method)
             if isinstance(operation, Mapping):
                 count += 1
                 if count > OPERATIONS_MAX:
-                    left_out.append(f"what follows {path[:100]}: there are more than {OPERATIONS_MAX:,} operations")
+                    why = f"there are more than {OPERATIONS_MAX:,} operations"
+                    left_out.append(lenient.LeftOut(f"what follows {path[:100]}", why))
                     return
                 yield path, method, item, operation
 
@@ -168,12 +177,12 @@ class _OperationReader:
         if not path.startswith("/"):
             raise LeftOut("its path does not begin with a slash")
         schemas = self._converter.collecting(Direction.REQUEST, VALUES_MAX)
-        described = self._parameters(item, operation)
+        described = self._parameters(path, item, operation)
         parameters: list[OperationParameter] = []
         properties: dict[str, Json] = {}
         required: list[str] = []
-        for argument, each in _arguments(described):
-            parameter, schema = _parameter(argument, each)
+        for argument, place, each in _arguments(described):
+            parameter, schema = _parameter(argument, place, each)
             parameters.append(parameter)
             properties[argument] = _described(schemas.add(schema), each.get("description"))
             if each.get("required") is True or parameter.place is ParameterLocation.PATH:
@@ -214,10 +223,17 @@ class _OperationReader:
             return output_schema_of(self._document, self._converter, method, {})
 
     def _parameters(
-        self, item: Mapping[str, Json], operation: Mapping[str, Json]
+        self, path: str, item: Mapping[str, Json], operation: Mapping[str, Json]
     ) -> list[tuple[ParameterLocation, Mapping[str, Json]]]:
-        """Return the parameters, the operation's own in the place of the path's, by place in a request."""
-        found: dict[tuple[ParameterLocation, str], Mapping[str, Json]] = {}
+        """Return the parameters, the operation's own in the place of the path's, by place in a request.
+
+        What the path names and nobody describes is a text.
+        """
+        found: dict[tuple[ParameterLocation, str], Mapping[str, Json]] = {
+            (ParameterLocation.PATH, name): {"name": name, "schema": {"type": "string"}}
+            for name in PATH_TEMPLATE.findall(path)
+            if name
+        }
         for listed in (item.get("parameters"), operation.get("parameters")):
             for each in listed if isinstance(listed, list) else ():
                 described = self._document.resolved(each)
@@ -237,17 +253,19 @@ class _OperationReader:
 
 def _arguments(
     described: list[tuple[ParameterLocation, Mapping[str, Json]]],
-) -> Iterator[tuple[str, Mapping[str, Json]]]:
+) -> Iterator[tuple[str, ParameterLocation, Mapping[str, Json]]]:
     """Give each parameter with the name of its argument: of two of one name the later names its place too."""
     free = FreeNames()
     for place, each in described:
         wanted = identifier(str(each["name"]))
-        yield free.take(wanted if wanted in free else f"{wanted}_{place}"), each
+        yield free.take(wanted if wanted in free else f"{wanted}_{place}"), place, each
 
 
-def _parameter(argument: str, described: Mapping[str, Json]) -> tuple[OperationParameter, Json]:
+def _parameter(
+    argument: str, place: ParameterLocation, described: Mapping[str, Json]
+) -> tuple[OperationParameter, Json]:
     """Return a parameter and the schema of its values. Raises `LeftOut`."""
-    name, place = str(described["name"]), ParameterLocation(str(described["in"]))
+    name = str(described["name"])
     content = mapping(described.get("content"))
     if content:
         media_type, media = next(iter(content.items()))
@@ -277,8 +295,8 @@ def _described(schema: Json, description: Json) -> Json:
 def _text(operation: Mapping[str, Json]) -> str:
     texts = [operation.get(key) for key in ("summary", "description")]
     parts = list(dict.fromkeys(each.strip() for each in texts if isinstance(each, str) and each.strip()))
-    if len(parts) > 1 and parts[0][-1] not in ".!?":
-        parts[0] += "."
+    if len(parts) > 1:
+        parts[0] = sentence(parts[0])
     return "\n\n".join((["Deprecated."] if operation.get("deprecated") is True else []) + parts)
 
 
@@ -290,7 +308,8 @@ def _annotations(method: str) -> Json:
     return {"readOnlyHint": False}
 
 
-def _few(left_out: list[str]) -> tuple[str, ...]:
+def _few(left_out: list[lenient.LeftOut]) -> tuple[lenient.LeftOut, ...]:
     if len(left_out) <= _LEFT_OUT_SHOWN:
         return tuple(left_out)
-    return (*left_out[:_LEFT_OUT_SHOWN], f"and {len(left_out) - _LEFT_OUT_SHOWN} more")
+    more = lenient.LeftOut(f"{len(left_out) - _LEFT_OUT_SHOWN} more", "they are not named here")
+    return (*left_out[:_LEFT_OUT_SHOWN], more)

@@ -28,10 +28,12 @@ def output_schema_of(
 
 def _result(document: Document, schemas: Collection, responses: Mapping[str, Json]) -> Json:
     by_status = {str(status): each for status, each in responses.items()}  # YAML has them as numbers
-    successes = [each for status, each in sorted(by_status.items()) if status.startswith("2")]
+    successes = [(status, each) for status, each in sorted(by_status.items()) if status.startswith("2")]
     alternatives: list[Json] = []
-    for each in successes or ([by_status["default"]] if "default" in by_status else []):
-        found = _of_content(schemas, mapping(document.resolved(each).get("content")))
+    for status, each in successes or ([("default", by_status["default"])] if "default" in by_status else []):
+        content = mapping(document.resolved(each).get("content"))
+        # A document mostly forgets to describe what it does not say is empty.
+        found: Json = {"type": "null"} if status in _EMPTY else _of_content(schemas, content)
         if found not in alternatives:
             alternatives.append(found)
     if not alternatives or {} in alternatives:
@@ -40,14 +42,28 @@ def _result(document: Document, schemas: Collection, responses: Mapping[str, Jso
 
 
 def _of_content(schemas: Collection, content: Mapping[str, Json]) -> Json:
-    if not content:
-        return {"type": "null"}
     for media_type, media in content.items():
-        if is_json(str(media_type).partition(";")[0].strip().lower()):
+        plain = str(media_type).partition(";")[0].strip().lower()
+        if is_json(plain):
             return schemas.add(mapping(media).get("schema", {}))
-    return {"type": "string"} if all(str(each).startswith("text/") for each in content) else {}
+        if is_lines(plain):
+            return {"type": "array", "items": schemas.add(mapping(media).get("schema", {}))}
+    return {"type": "string"} if content and all(str(each).startswith("text/") for each in content) else {}
+
+
+_EMPTY = frozenset({"204", "205"})
+_LINES = frozenset({"application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines",
+                    "application/jsonlines", "application/x-jsonl", "application/stream+json",
+                    "application/json-seq"})  # fmt: skip
+
+
+def is_lines(media_type: str) -> bool:
+    """Return whether what has this type, in lowercase and without parameters, is one JSON text on each line."""
+    return media_type in _LINES
 
 
 def is_json(media_type: str) -> bool:
     """Return whether what has this type, in lowercase and without parameters, is one JSON text."""
-    return media_type in {"application/json", "text/json"} or media_type.endswith("+json")
+    return media_type in {"application/json", "text/json"} or (
+        media_type.endswith("+json") and not is_lines(media_type)
+    )

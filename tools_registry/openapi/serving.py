@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -28,6 +29,7 @@ from ..configuration import ServerConfig
 from ..json_lines import ReadJson
 from ..models import Json
 from ..threads import Checkpoint, InThread
+from ..upstream.lenient import LEFT_OUT
 from ..upstream.message_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, error_of
 from .answers import result_of
 from .call_requests import ArgumentsRefused, request_of
@@ -135,18 +137,18 @@ class _Server:
         return refuse(error=ErrorData(code=METHOD_NOT_FOUND, message="an OpenAPI service has tools alone"))
 
     def _greeting(self) -> dict[str, Json]:
-        left_out = "\n".join(f"Left out: {each}" for each in self._service.left_out)
         return {
             "protocolVersion": _PROTOCOL,
             "capabilities": {"tools": {}},
             "serverInfo": {"name": self._service.title or self._config.name, "version": self._service.release},
-            **({"instructions": left_out} if left_out else {}),
+            **({"instructions": self._service.note} if self._service.note else {}),
         }
 
     def _page(self, cursor: object) -> dict[str, Json]:
         number = int(cursor) if isinstance(cursor, str) and cursor.isdecimal() else 0
         following = {"nextCursor": str(number + 1)} if number + 1 < len(self._pages) else {}
-        return {"tools": self._pages[number], **following}
+        left_out: list[Json] = [] if number else [asdict(each) for each in self._service.left_out]
+        return {"tools": self._pages[number], "_meta": {LEFT_OUT: left_out}, **following}
 
     async def _called(self, name: str, arguments: Mapping[str, Json]) -> dict[str, Json]:
         operation = self._service.operations.get(name)

@@ -43,6 +43,8 @@ class Connection:
         self.stderr = StderrTail()
         self.starts = 0
         self.failure: RegistryError | None = None
+        self.since: float | None = None
+        """When it began to connect, stood or failed, in seconds since 1970."""
         self._options = options
         self._link: UpstreamLink | None = None
         self._links: set[UpstreamLink] = set()
@@ -61,13 +63,16 @@ class Connection:
             self._links.add(link)
             link.task.add_done_callback(lambda _: self._links.discard(link))
             self.starts += 1
+            self.since = time.time()
         link.begin()
         try:
+            is_new = not link.ready.done()
             await asyncio.shield(link.ready)
-            self.failure = None
+            if is_new:
+                self.failure, self.since = None, time.time()
             yield link
         except ConnectFailed as error:
-            self.failure = error
+            self.failure, self.since = error, time.time()
             raise
         finally:
             link.end()

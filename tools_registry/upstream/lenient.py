@@ -25,6 +25,10 @@ _INPUT_KEYS = ("inputSchema", "input_schema", "parameters", "inputschema")
 _OUTPUT_KEYS = ("outputSchema", "output_schema")
 
 
+LEFT_OUT = "sealab/leftOut"
+"""In `_meta` of a page of tools from our own reader of OpenAPI documents: what it left out, as `{tool, reason}`."""
+
+
 @dataclass(frozen=True, slots=True)
 class LeftOut:
     """A tool that cannot be offered: its name, or what stands in the place of it, and why."""
@@ -39,7 +43,7 @@ def tool(given: object) -> RawTool | LeftOut:
         return LeftOut(_shown(given), "it is not an object")
     name = given.get("name")
     if not isinstance(name, str) or not name.strip():
-        return LeftOut(_shown(given.get("title") or name or ""), "it has no name that is a text")
+        return LeftOut(_shown(given.get("title") or name or "(no name)"), "it has no name that is a text")
     made: dict[str, Json] = {"name": name, "description": _text(given.get("description"))}
     if title := _text(given.get("title")):
         made["title"] = title

@@ -24,13 +24,13 @@ from mcp.types import METHOD_NOT_FOUND, CallToolResult, Implementation, ToolList
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from ..configuration import ServerConfig
+from ..configuration import ServerConfig, Transport
 from ..errors import AnswerRefused, RegistryError
 from ..json_lines import ReadJson, read_in_thread
 from ..threads import Checkpoint, InThread, in_default_thread
 from ..untraced import untrace_sdk
 from . import lenient, upstream_faults
-from .lenient import LeftOut, RawTool
+from .lenient import LEFT_OUT, LeftOut, RawTool
 from .pages import Pages
 from .reading import has_header, whole
 from .stderr_tail import StderrTail
@@ -239,6 +239,8 @@ class UpstreamLink:
             given, taken = whole(page), {tool.name for tool in page.tools}
             cursor = await self._options.in_thread(partial(pages.take, given, page.next_cursor))
             read = await self._options.in_thread(partial(_read, self.config.name, given.get("tools"), taken))
+            if self.config.type is Transport.OPENAPI:
+                left_out += [LeftOut(**each) for each in given["_meta"][LEFT_OUT]]
             for each in read:
                 if isinstance(each, LeftOut):
                     left_out.append(each)

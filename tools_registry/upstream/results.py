@@ -248,7 +248,7 @@ def _message(tool: str, texts: Sequence[str], structured: Json) -> str:
     if not text:
         return f"The tool {tool!r} failed and did not say why. Look at its arguments, or try `sealab servers test`."
     if _NO_REASON.fullmatch(text[:ERROR_MAX_CHARS]):
-        return f"{text.rstrip('.')}: its server gives no reason. Look at the arguments that were sent."
+        return f"{text.rstrip('.: ')}: its server gives no reason. Look at the arguments that were sent."
     if len(text) > ERROR_MAX_CHARS:
         half = ERROR_MAX_CHARS // 2
         return f"{text[:half]}… ({len(text) - 2 * half} characters left out) …{text[-half:]}"

@@ -24,6 +24,7 @@ from ..errors import (
     ConnectionLost,
     RegistryError,
     SignInNeeded,
+    sentence,
 )
 from ..names import test_of
 from .message_faults import EVENT_BYTES_MAX, Fault, HttpFault, fault_in
@@ -77,14 +78,14 @@ def of_connect(config: ServerConfig, error: BaseException, said: str) -> Connect
     if isinstance(error, ValidationError):
         return _failed(config, "answered what is not MCP", said)
     if isinstance(error, RegistryError):
-        return _failed(config, f"cannot be used: {_short(str(error)).rstrip('.')}", said)
+        return _failed(config, f"cannot be used: {_short(str(error))}", said)
     return _failed(config, "cannot be used", f": {_short(str(error))}{said}")
 
 
 def _failed(config: ServerConfig, what: str, more: str = "", *, do: str = "") -> ConnectFailed:
     """Return the error for a server that `what` is wrong with; `more` on that is for its operator alone."""
     what, do = f"The server {config.name!r} {what}", f"{do} See {test_of(config.name)}.".lstrip()
-    return ConnectFailed(f"{what}. {do}", for_operator=f"{what}{more}. {do}")
+    return ConnectFailed(f"{sentence(what)} {do}", for_operator=f"{sentence(f'{what}{more}')} {do}")
 
 
 def _of_end(config: ServerConfig) -> str:
@@ -179,7 +180,8 @@ def of_call(config: ServerConfig, what: str, error: Exception) -> RegistryError:
         return AnswerRefused(f"{what} of the server {name!r} answered what is not an MCP result. {_DONE_OR_NOT}")
     if isinstance(cause, RuntimeError):
         detail = _short(str(cause).partition("\n")[0])
-        return AnswerRefused(f"{what} of the server {name!r} answered what cannot be used: {detail}. {_DONE_OR_NOT}")
+        told = sentence(f"{what} of the server {name!r} answered what cannot be used: {detail}")
+        return AnswerRefused(f"{told} {_DONE_OR_NOT}")
     return _lost(config, what, f" ({type(cause).__name__})")
 
 
@@ -195,9 +197,10 @@ def _of_mcp_error(config: ServerConfig, what: str, error: MCPError) -> RegistryE
     if code == PARSE_ERROR and message.startswith("Failed to parse"):
         return AnswerRefused(f"{what} of the server {name!r} answered what is not MCP. {_DONE_OR_NOT}")
     if code == REQUEST_TIMEOUT:
-        return CallTimedOut(f"{what} of the server {name!r} timed out there: {message}. {_DONE_OR_NOT}")
+        told = sentence(f"{what} of the server {name!r} timed out there: {message}")
+        return CallTimedOut(f"{told} {_DONE_OR_NOT}")
     do = "See what it offers with search_tools." if code == METHOD_NOT_FOUND else "Look at the tool's definition."
-    return CallRefused(f"The server {name!r} refused {_inside(what)}: {message.rstrip('.')}. {do}")
+    return CallRefused(f"{sentence(f'The server {name!r} refused {_inside(what)}: {message}')} {do}")
 
 
 def _of_fault_in_call(config: ServerConfig, what: str, fault: HttpFault) -> RegistryError:
@@ -205,26 +208,20 @@ def _of_fault_in_call(config: ServerConfig, what: str, fault: HttpFault) -> Regi
     if fault.fault is Fault.CUT_OFF:
         return _lost(config, what, f" ({_short(fault.detail)})")
     if fault.fault is Fault.TOO_LARGE:
-        return AnswerRefused(f"{what} of the server {name!r} answered too much{_told(fault.detail)}. {_DONE}")
+        told = sentence(f"{what} of the server {name!r} answered too much{_told(fault.detail)}")
+        return AnswerRefused(f"{told} {_DONE}")
     if fault.fault is Fault.NOT_MCP:
-        return AnswerRefused(
-            f"{what} of the server {name!r} answered what is not MCP{_quoted(fault.detail)}. {_DONE_OR_NOT}"
-        )
+        told = sentence(f"{what} of the server {name!r} answered what is not MCP{_quoted(fault.detail)}")
+        return AnswerRefused(f"{told} {_DONE_OR_NOT}")
     if fault.fault is Fault.BAD_ANSWER:
-        return AnswerRefused(
-            f"{what} of the server {name!r} answered what cannot be used{_quoted(fault.detail)}. {_DONE_OR_NOT}"
-        )
+        told = sentence(f"{what} of the server {name!r} answered what cannot be used{_quoted(fault.detail)}")
+        return AnswerRefused(f"{told} {_DONE_OR_NOT}")
     seen = fault.fault is Fault.STATUS and fault.status >= _SERVER_ERRORS and fault.status != _UNAVAILABLE
+    status = f"with HTTP status {fault.status}{_quoted(fault.detail)}"
     if seen:
-        return ConnectionLost(
-            f"The server {name!r} failed on {_inside(what)} with HTTP status {fault.status}{_quoted(fault.detail)}. "
-            f"{_DONE_OR_NOT}"
-        )
+        return ConnectionLost(f"{sentence(f'The server {name!r} failed on {_inside(what)} {status}')} {_DONE_OR_NOT}")
     if fault.fault is Fault.STATUS and fault.status not in {_UNAUTHORIZED, _FORBIDDEN, _UNAVAILABLE}:
-        return CallRefused(
-            f"The server {name!r} refused {_inside(what)} with HTTP status {fault.status}{_quoted(fault.detail)}. "
-            f"See {test_of(name)}."
-        )
+        return CallRefused(f"{sentence(f'The server {name!r} refused {_inside(what)} {status}')} See {test_of(name)}.")
     return _of_fault_at_connect(config, fault)
 
 

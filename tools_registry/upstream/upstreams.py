@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -73,15 +74,44 @@ class State(StrEnum):
     UNUSABLE = "unusable"
 
 
+_TOLD = {
+    State.IDLE: "ready",
+    State.CONNECTING: "starting",
+    State.CONNECTED: "ready",
+    State.UNUSABLE: "failing",
+    State.FAILED: "failing",
+}
+"""What callers are told of a state, where it is not its own name: one that is idle is connected when it is called."""
+
+
 @dataclass(frozen=True, slots=True)
 class UpstreamStatus:
-    """How a server stands: why it cannot be used, the calls under way, the connections so far, the tools left out."""
+    """How a server stands: why it cannot be used, the calls under way, the connections so far, the tools left out.
+
+    `since` is when its connection began, was made or failed, in seconds since 1970; None where there was none.
+    """
 
     state: State
     reason: str = ""
     calls: int = 0
     starts: int = 0
     left_out: tuple[LeftOut, ...] = ()
+    since: float | None = field(default=None, compare=False)
+
+    def told(self, configured_at: float | None) -> dict[str, Json]:
+        """Return `{state, since, last_error, left_out}` for callers.
+
+        The state is `ready`, `starting`, `failing`, `disabled` or `quarantined`; of a server without a connection it
+        is as old as its entry in `mcp.json`.
+        """
+        since = self.since or configured_at
+        moment = datetime.fromtimestamp(since, UTC).isoformat(timespec="seconds") if since else None
+        return {
+            "state": _TOLD.get(self.state, self.state.value),
+            "since": moment and moment.replace("+00:00", "Z"),
+            "last_error": self.reason or None,
+            "left_out": [{"tool": each.tool, "reason": each.reason} for each in self.left_out],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,15 +336,25 @@ class Upstreams:
             return UpstreamStatus(State.IDLE)
         links = [each.link for each in connections if each.link is not None]
         calls, starts = sum(link.users for link in links), sum(each.starts for each in connections)
+        status = UpstreamStatus(State.IDLE, "", calls, starts, since=connections[0].since)
         if links and not any(link.ready.done() for link in links):
-            return UpstreamStatus(State.CONNECTING, "", calls, starts)
+            return replace(status, state=State.CONNECTING)
         if server in self._quarantine:
-            return UpstreamStatus(State.QUARANTINED, str(self._quarantine[server]), calls, starts)
+            return replace(status, state=State.QUARANTINED, reason=str(self._quarantine[server]))
         if links:
-            return UpstreamStatus(State.CONNECTED, "", calls, starts, links[0].left_out)
+            return replace(status, state=State.CONNECTED, left_out=links[0].left_out)
         if connections[0].failure is not None:
-            return UpstreamStatus(State.FAILED, str(connections[0].failure), calls, starts)
-        return UpstreamStatus(State.IDLE, "", calls, starts)
+            return replace(status, state=State.FAILED, reason=str(connections[0].failure))
+        return status
+
+    async def statuses(self) -> dict[str, UpstreamStatus]:
+        """Say how each server of `mcp.json` stands, also after what other processes found, without connecting."""
+        found = {name: self.status(name) for name in (*self.configuration.servers, *self.configuration.problems)}
+        for name in await self.quarantined() & self.configuration.enabled.keys():
+            changed = await asyncio.to_thread(self._pins.quarantined, name)
+            if changed:
+                found[name] = replace(found[name], state=State.QUARANTINED, reason=str(refusal(name, changed)))
+        return found
 
     def stderr_of(self, server: str) -> str:
         """Return the last of what the server wrote to its stderr, at most 64 KiB."""

@@ -42,6 +42,7 @@ def test_servers_are_added_listed_and_removed_and_the_rest_of_the_file_stays(tmp
     assert told["time"] == {
         "name": "time", "type": "stdio", "command": "uvx", "args": ["-q", "x", "--", "y"], "env": ["A"],
         "category": "clock", "disabled": False, "approve": "writes",
+        "state": "ready", "since": told["time"]["since"], "last_error": None, "left_out": [],
     }  # fmt: skip
     assert told["web"]["headers"] == ["Authorization"]
     removed = servers(tmp_path, "remove", "time", "--json")

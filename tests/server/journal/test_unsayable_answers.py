@@ -15,6 +15,8 @@ from .test_journaled_runs import CLAIMED, journal_of
 WIRE = """
 import json, sys
 tools = [{"name": n, "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": n == "look"}} for n in ("look", "put")]
+tools.append({"name": "typed", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}, "outputSchema": {
+    "type": "object", "properties": {"rows": {"type": "array", "items": {"properties": {"n": {"type": "integer"}}}}}}})
 results = {
     "initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
                    "serverInfo": {"name": "w", "version": "1"}},
@@ -53,6 +55,8 @@ SAID: dict[str, object] = {
     texts('{"a": "\\ud800"}'): {"a": "\ud800"},
 }
 UNSAID: dict[str, object] = {
+    texts("[NaN, 1]"): [None, 1],
+    texts("[1e999]"): [None],
     structured('{"a": NaN, "b": [1, {"c": -Infinity}], "d": 1e999}'): {"a": None, "b": [1, {"c": None}], "d": None},
     texts("[NaN, 1, 1e999]"): [None, 1, None],
     structured(f'{{"rows": [{"1, " * 17_000}NaN]}}'): {"rows": [1] * 17_000 + [None]},
@@ -70,3 +74,23 @@ async def test_a_value_that_json_does_not_have_breaks_no_journal(
     journal, calls = await journal_of(caller.home, report["run_id"], 2 * len(answers))
     assert [call.reply for call in calls[::2]] == [{"answer": seen} for seen in answers.values()]
     assert journal.run.tools["w.put"] == {"done": len(answers), "failed": 0}
+
+
+@pytest.mark.parametrize(
+    ("answer", "where"),
+    [
+        (structured('{"rows": [{"n": 1}]}'), None),
+        (structured('{"rows": [{"n": 1}, {"n": "many"}], "x": NaN}'), "at rows[1].n"),
+        (structured("[1]"), "as a whole"),
+        (texts("plain words"), "it has no structured content"),
+    ],
+)
+async def test_an_answer_that_breaks_its_own_output_schema_is_given_and_noted(
+    caller: Caller, answer: str, where: str | None
+) -> None:
+    report = await caller.run("await tools.w.typed(result=given)", context_vars={"given": answer})
+    assert report["status"] == "ok", report["error"]
+    noted = report.get("truncated", {}).get("answers", {}).get("note", "")
+    said = f"not as its own output schema says is what was answered by w.typed ({where})"
+    assert noted.rpartition("; ")[2] == (said if where else "")
+    assert ("NaN" in noted) is ("NaN" in answer)

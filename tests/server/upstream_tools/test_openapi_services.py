@@ -45,7 +45,7 @@ def test_a_service_is_added_listed_tested_and_removed(shelter: Service, tmp_path
     shelter.document["paths"]["/odd"] = {"get": {"parameters": [{"$ref": "file:///etc/passwd"}]}}
     tested = servers(tmp_path, "test", "shelter", **key)
     assert "ok: Shelter 4.2, protocol OpenAPI, 5 tools" in tested.stdout
-    assert "Left out: GET /odd: it refers to 'file:///etc/passwd'" in tested.stdout
+    assert "left out: GET /odd: it refers to 'file:///etc/passwd'" in tested.stdout
     assert shelter.requests[-1].headers["x-key"] == "hunter2"
     found = sealab("tools", "show", "--home", str(tmp_path), "shelter.listAnimals", **key)
     assert "GET /animals" not in found.stderr
@@ -128,3 +128,23 @@ result = [one["name"], len(read_file(picture["handle"], encoding=None)), said]
         assert {"id", "kind", "name"} <= set(dry["result"])
         assert dry["dry_run"] == [{"tool": "shelter.take_in", "arguments": {"name": "Bo", "kind": "dog"}}]
     assert [each.method for each in shelter.calls] == ["GET", "GET", "GET", "GET", "POST"]
+
+
+async def test_code_passes_bytes_where_the_document_takes_them_and_nowhere_else(
+    shelter: Service, tmp_path: Path
+) -> None:
+    picture = {"type": "object", "properties": {"name": {"type": "string"}, "file": {"format": "binary"}}}
+    body = {"content": {"multipart/form-data": {"schema": picture}}}
+    shelter.document["paths"]["/up"] = {"post": {"operationId": "upload", "requestBody": body, "responses": {}}}
+    shelter.says("POST /v1/up", {"ok": True})
+    entry = {"openapi": f"{shelter.url}/openapi.json", "approve": "never"}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"shelter": entry}}))
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        for file in ("b'\\x00PNG'", "{'data': bytearray(b'\\x00PNG'), 'filename': 'a.png'}"):
+            report = await caller.run(f"await tools.shelter.upload(name='Mia', file={file})")
+            assert report["result"] == {"ok": True}, report["error"]
+            assert b"\r\n\r\n\x00PNG\r\n" in shelter.calls[-1].body
+        assert b'filename="a.png"\r\nContent-Type: image/png' in shelter.calls[-1].body
+        wrong = await caller.run("await tools.shelter.upload(name=b'Mia')")
+    assert wrong["error"]["type"] == "TypeError"
+    assert "shelter.upload cannot be passed name: it takes no bytes. Pass text" in wrong["error"]["message"]

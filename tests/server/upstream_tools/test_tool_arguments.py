@@ -15,7 +15,12 @@ from sealab.server import arguments
 from sealab.server.errors import ArgumentsRefused, HostWorkRefused
 from sealab.server.host_work import Account, Kind, charged_to, in_thread
 from sealab.server.skills.skill_arguments import judge_arguments
-from sealab.server.upstream_tools.tool_arguments import MISFITS_TOLD_MAX, checked, misfits_as_written
+from sealab.server.upstream_tools.tool_arguments import (
+    MISFITS_TOLD_MAX,
+    checked,
+    misfits_as_written,
+    why_refused_by_format,
+)
 from sealab.tools_registry.definitions import tools_of
 from sealab.tools_registry.models import Tool
 from sealab.tools_registry.schema_checks import bounded_validator
@@ -117,6 +122,71 @@ def test_the_schema_of_a_skill_is_trusted_no_more_than_that_of_a_server(monkeypa
         {"properties": {"a": {"pattern": BACKTRACKS}}},
     ):
         judge_arguments("skill", schema, {"a": BACKTRACKED})
+
+
+@pytest.mark.parametrize(
+    ("schema", "given", "sent"),
+    [
+        ({"type": "integer"}, 5.0, 5),
+        ({"type": ["integer", "null"]}, -5.0, -5),
+        ({"anyOf": [{"type": "string"}, {"$ref": "#/$defs/count"}]}, 7.0, 7),
+        ({"enum": [1, 2]}, 2.0, 2),
+        ({"type": "array", "items": {"type": "integer"}}, [1.0, 2], [1, 2]),
+        ({"properties": {"n": {"type": "integer"}, "x": {"type": "number"}}}, {"n": 1.0, "x": 1.0}, {"n": 1, "x": 1.0}),
+        ({"type": "object", "additionalProperties": {"type": "integer"}}, {"any": 3.0}, {"any": 3}),
+        ({"items": {"properties": {"at": {"items": {"type": "integer"}}}}}, [{"at": [4.0]}], [{"at": [4]}]),
+        ({"type": "number"}, 5.0, 5.0),
+        ({"anyOf": [{"type": "integer"}, {"type": "number"}]}, 5.0, 5.0),
+        ({}, 5.0, 5.0),
+        ({"pattern": r"^\p{L}+(?<year>\d{4})$"}, "été 26", "été 26"),
+        ({"format": "date-time"}, "2026-01-02 10:00", "2026-01-02 10:00"),
+    ],
+)
+def test_what_the_service_would_take_is_sent_and_integers_as_integers(
+    schema: dict[str, Any], given: Any, sent: Any
+) -> None:
+    asked = tool({"properties": {"a": schema}, "$defs": {"count": {"type": "integer"}}})
+    assert repr(checked(asked, {"a": given})) == repr({"a": sent})
+
+
+@pytest.mark.parametrize(
+    ("schema", "given", "said"),
+    [
+        ({"type": "integer"}, "5", "Give an integer. Did you mean 5?"),
+        ({"type": "integer"}, "5.0", "Did you mean 5?"),
+        ({"type": "integer"}, "many", 'cannot be "many". Give an integer.'),
+        ({"type": "boolean"}, "True", "Give true or false. Did you mean true?"),
+        ({"type": "string"}, 7, 'Give a string. Did you mean "7"?'),
+        ({"type": "array", "items": {"type": "string"}}, "a", "Give a list."),
+        ({"type": "array"}, 1, "Give a list. Did you mean [1]?"),
+        ({"type": "object"}, '{"n": 4}', 'Give an object. Did you mean {"n": 4}?'),
+        ({"enum": ["open", "shut"]}, "OPEN", 'Give one of "open", "shut". Did you mean "open"?'),
+        ({"enum": [1, 2]}, "2", "Give one of 1, 2. Did you mean 2?"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_says_the_nearest_right_form(schema: dict[str, Any], given: Any, said: str) -> None:
+    with pytest.raises(HostCallError) as refused:
+        checked(tool({"properties": {"a": schema}}), {"a": given})
+    assert str(refused.value).endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("date-time", "2026-01-02 10:00", 'it is not a date-time. Did you mean "2026-01-02T10:00:00Z"?'),
+        ("date-time", "2026-01-02", 'Did you mean "2026-01-02T00:00:00Z"?'),
+        ("date-time", "tomorrow", "it is not a date-time. Give one such as 2026-01-31T10:00:00Z."),
+        ("date", "2026/01/02", 'Did you mean "2026-01-02"?'),
+        ("time", "10:30", 'Did you mean "10:30:00Z"?'),
+        ("uuid", "123e4567e89b12d3a456426614174000", 'Did you mean "123e4567-e89b-12d3-a456-426614174000"?'),
+        ("date-time", "2026-01-02T10:00:00.5+02:00", ""),
+        ("email", "who", ""),
+    ],
+)
+def test_a_refusal_of_a_service_names_an_argument_that_has_not_its_format(name: str, given: str, said: str) -> None:
+    asked = tool({"properties": {"a": {"type": "string", "format": name}}})
+    assert why_refused_by_format(asked, {"a": given}).endswith(said)
+    assert bool(why_refused_by_format(asked, {"a": given})) is bool(said)
 
 
 NESTED: dict[str, Any] = {"type": "object", "properties": {"c": {}}, "additionalProperties": False, "required": ["c"]}
