@@ -30,7 +30,7 @@ _WORDS: Final = re.compile(r"\bsys\.argv\b|\bargparse\b|\bclick\b|\btyper\b")
 def source_of(name: str, scripts: Mapping[str, str]) -> str:
     """Return the code of the skill; `scripts` are all Python files of its folder by their paths."""
     trees = dict(_trees(scripts))
-    names = _names(name, [path for path in trees if _runs(path, scripts[path])])
+    names = _names(name, [path for path, tree in trees.items() if _runs(path, scripts[path], tree)])
     parts = [_head(name, names)]
     parts += [_function(called, path, trees[path]) for called, path in names.items()]
     return "\n\n\n".join(parts) + "\n"
@@ -57,9 +57,11 @@ def _trees(scripts: Mapping[str, str]) -> Iterator[tuple[str, ast.Module]]:
             continue  # of another version of Python, or a template
 
 
-def _runs(path: str, source: str) -> bool:
+def _runs(path: str, source: str, tree: ast.Module) -> bool:
     place = PurePosixPath(path)
     if place.name.startswith(("test_", "__")) or "tests" in place.parts:
+        return False
+    if any(isinstance(part, ast.ImportFrom) and part.level for part in tree.body):  # a part of a package
         return False
     return _GUARD.search(source) is not None or (place.parts[0] == "scripts" and _WORDS.search(source) is not None)
 

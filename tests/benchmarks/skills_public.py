@@ -14,6 +14,7 @@ import asyncio
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -82,15 +83,15 @@ async def _asked(app: App, each: Imported) -> dict[str, str]:
     return dict.fromkeys(each.scripts, f"{report['status']}: {error and error['message']}"[:150])
 
 
-async def table(sources: Path, home: Path | None, most: int) -> None:
+async def table(sources: Sequence[Path], home: Path | None, most: int) -> None:
     """Print a row for each collection, and below each why what is missing is missing."""
     row = "{:<34}{:>8}{:>9}{:>14}{:>9}{:>20}"
     print(row.format("collection", "folders", "imported", "with scripts", "answered", "scripts answered"))
     with tempfile.TemporaryDirectory() as place:
         if home is not None:
-            (Path(place) / "python").symlink_to(home.absolute() / "python")
+            (Path(place) / "python").symlink_to(home / "python")
         async with running(Settings(), Home(Path(place)), serves=True) as app:
-            for source in sorted(path for path in sources.iterdir() if path.is_dir()):
+            for source in sources:
                 told = await measured(app, source)
                 scripts = f"{told.scripts_answered}/{told.scripts}"
                 numbers = told.folders, told.imported, told.with_scripts, told.answered, scripts
@@ -106,7 +107,9 @@ def main() -> int:
     parser.add_argument("--home", type=Path, help="a home where full Python is set up")
     parser.add_argument("--reasons", type=int, default=5, help="how many reasons to show for each (default: 5)")
     given = parser.parse_args()
-    asyncio.run(table(given.sources, given.home, given.reasons))
+    sources = sorted(path for path in given.sources.iterdir() if path.is_dir())
+    home = None if given.home is None else given.home.absolute()
+    asyncio.run(table(sources, home, given.reasons))
     return 0
 
 
