@@ -166,7 +166,9 @@ def _read(call: ast.Call) -> Option | None:
     said = {each.arg: each.value for each in call.keywords}
     if ast.unparse(call.func).startswith("click."):
         said = _as_argparse(said)
-        flags = [each for each in flags if not isinstance(each, str) or each.startswith("-") or len(flags) == 1]
+        names = [each for each in call.args if not str(constant(each)).startswith("-")]
+        if len(flags) > len(names) > 0:
+            said, flags = {**said, "dest": names[0]}, [each for each in flags if str(each).startswith("-")]
     if not flags or not all(isinstance(each, str) for each in flags) or None in said:
         return None
     action = constant(said["action"]) if "action" in said else "store"
@@ -263,8 +265,8 @@ def _words(name: str, flag: str, *, many: bool, each: bool) -> str:
     """
     all_of_it = f"[f'{{_one}}' for _one in {name}]"
     if not flag:
-        texts = f"{all_of_it} if {name} else []" if many else f"[f'{{{name}}}'] if {name} is not None else []"
-        return f'_words += ["--"] if "--" not in _words else []\n_words += {texts}'
+        mark, values = '*(["--"] if "--" not in _words else [])', f"*{all_of_it}" if many else f"f'{{{name}}}'"
+        return f"_words += [{mark}, {values}] if {name if many else f'{name} is not None'} else []"
     if each:
         return f"for _one in {name} or []:\n    _words += [f'{flag}={{_one}}']"
     if many:

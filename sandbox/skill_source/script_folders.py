@@ -98,7 +98,8 @@ def _head(name: str, names: Mapping[str, str]) -> str:
         f'    """Return the instructions, or {said}."""\n{runs}'
         "    return skill_text(SKILL, read)\n\n\n"
         "def folder() -> str:\n"
-        '    """Return the folder with all files, read-only, whose modules can be imported then; in full Python."""\n'
+        '    """Return the folder with all files, read-only, whose modules can be imported then, with '
+        'isolation=\\"process\\"."""\n'
         "    return skill_folder(SKILL)"
     )
 
@@ -110,19 +111,27 @@ def _function(name: str, path: str, tree: ast.Module) -> str:
     commands = [] if not has_commands(tree) else sorted(_commands(tree))
     told = f"{told}\n\nIts commands: {', '.join(commands)}." if commands else told
     positional = [each for each in options if each.positional]
-    words = [*(each for each in options if not each.positional), *positional]
+    named = [each for each in options if not each.positional]
     lines = [
         f"def {name}(",
-        *(row(each) for each in map(_optional, options)),
+        *(row(each) for each in map(_optional, (*positional, *named))),
         *(["    *,"] if options else []),
         "    argv: list[str] = [],  # words as on a command line, before all others",
         ") -> str:",
         f"    {f'{told} Runs {path}, and returns what it prints.'.strip()!r}",
         "    _words = [*argv]",
-        *(f"    {line}" for each in words for line in each.words.splitlines()),
+        *(f"    {line}" for each in (*named, *positional) for line in _lines(each)),
         f"    return skill_script(SKILL, {path!r}, _words)",
     ]
     return "\n".join(lines)
+
+
+def _lines(option: Option) -> list[str]:
+    """Return the lines that put a value into words, unless it is the script's own default, which `argv` may change."""
+    lines = option.words.splitlines()
+    if option.default in {None, "None"}:
+        return lines
+    return [f"if {option.name} != {option.default}:", *(f"    {line}" for line in lines)]
 
 
 def _optional(option: Option) -> Option:
