@@ -341,9 +341,9 @@ def _mapped(folder: str, text: str, otherwise: str = "") -> object:
         if otherwise and otherwise != text:
             with suppress(SkillRefused):
                 return _mapped(folder, otherwise)
-        mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
-        if mark is None:
+        if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
             raise SkillRefused(f"The frontmatter of {folder!r} is not valid YAML: {error}. Correct it.") from None
+        mark = error.problem_mark
         keys = [line.partition(":")[0] for line in text.splitlines()[: mark.line + 1] if line[:1].isalpha()]
         advice = f"Put the value of {keys[-1]:.40} in double quotes" if keys else "Write lines such as name: text"
         raise SkillRefused(

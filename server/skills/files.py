@@ -125,7 +125,7 @@ async def _imported(
             tests=skill.tests,
             tags=[tag for tag in skill.tags if tag not in left_out],
             recordings=skill.recordings,
-            more=skill.extra | _scripts_of(facts),
+            more={**skill.extra, **_scripts_of(facts)},
         )
         if ORIGIN not in skill.extra and not update:
             await _refuse_change(context, draft)

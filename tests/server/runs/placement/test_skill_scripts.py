@@ -11,14 +11,16 @@ import pytest
 from sealab.sandbox.job import Isolation
 from sealab.server.app import App, running
 from sealab.server.home import Home
+from sealab.server.protocol.extensions.skills_extension import ServerWithSkills, found
 from sealab.server.runs.execute import execute
 from sealab.server.runs.report import Report
 from sealab.server.runs.request import CodeRequest
 from sealab.server.settings import Settings
-from sealab.server.skills.files import import_from
-from sealab.server.skills.use_cases import RunSkillRequest
+from sealab.server.skills.files import export_to, import_from
+from sealab.server.skills.use_cases import RunSkillRequest, SaveRequest
 from sealab.server.skills.use_cases import load as load_skill
 from sealab.server.skills.use_cases import run as run_skill
+from sealab.server.skills.use_cases import save as save_skill
 
 from ...managed_python.kernel import needs_kernel
 
@@ -127,6 +129,37 @@ async def test_it_is_run_by_name_and_its_text_is_marked_as_that_of_others(app: A
     assert loaded["description"].startswith("[imported, written by others] Counts words: all of them")
     assert "no word of the user" in str(loaded["metadata"]["origin"])
     assert str(loaded["metadata"]["instructions"]).endswith("Run count.\n")
+
+
+async def test_its_files_are_resources_pictures_too(app: App) -> None:
+    server = ServerWithSkills(app.skills.service, "sealab")
+    (entry,) = [each for each in await server.list_resources() if str(each.uri) == "skill://word-tools/SKILL.md"]
+    assert str(entry.description).startswith("[imported, written by others]")
+    for path, content in (("reference.md", "Words.\n"), ("font.bin", b"\0\xff" * 50)):
+        (read,) = await server.read_resource(f"skill://word-tools/{path}")  # type: ignore[misc]  # nothing is asked
+        assert read.content == content
+    served, _ = await found(app.skills.service, "skill://word-tools/")
+    assert served is not None
+    assert served.entry()["frontmatter"] == {"name": "word-tools", "description": "Counts words: all of them"}
+
+
+async def test_a_skill_is_exported_with_those_that_it_uses_and_comes_back_whole(app: App, tmp_path: Path) -> None:
+    code = "def {0}(value: float) -> float:\n    {1}\n    return {2} / 2\n"
+    tests = "assert quarter(4) == 1"
+    await save_skill(app.skills, SaveRequest("half", code.format("half", "pass", "value")))
+    uses = code.format("quarter", "from skills import half", "half(value)")
+    await save_skill(app.skills, SaveRequest("quarter", uses, tests=tests, tags=["numbers"]))
+    exported = await export_to(app.skills, tmp_path, ["quarter", "word_tools"])
+    assert [name for name, _ in exported] == ["quarter", "word_tools", "half"]
+    again = await import_from(app.skills, tmp_path)
+    assert {(each.name, each.version, each.created) for each in again} == {
+        (name, 1, False) for name in ("half", "quarter", "word_tools")
+    }
+    async with running(ALONE, Home(tmp_path / "new")) as other:
+        assert {each.refused for each in await import_from(other.skills, tmp_path)} == {None}
+        for name in ("half", "quarter", "word_tools"):
+            one, two = [await load_skill(each.skills, name) for each in (app, other)]
+            assert one["metadata"]["content_hash"] == two["metadata"]["content_hash"]
 
 
 async def test_where_full_python_is_not_allowed_its_text_is_read_and_a_script_names_the_setting(
