@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import subprocess
@@ -35,6 +36,12 @@ EXTRAS = st.fixed_dictionaries(
         "body": TEXT.map(lambda text: "\n" + text.replace("\r", "")).filter(str.strip),
         "files": st.dictionaries(
             st.from_regex(r"references/[a-z]{1,8}\.md", fullmatch=True), TEXT, min_size=1, max_size=2
+        ),
+        "assets": st.dictionaries(
+            st.from_regex(r"assets/[a-z]{1,8}\.png", fullmatch=True),
+            st.binary(max_size=60).map(lambda data: base64.b64encode(b"\xff" + data).decode()),
+            min_size=1,
+            max_size=2,
         ),
     },
 )
