@@ -3,7 +3,7 @@
 # What a target takes is one of these, with the same meaning in each target that takes it:
 #   WRAPPER=COMMAND      runs its arguments on a throw-away machine, which hostile code needs
 #   CORPORA=FOLDER       public programs, data and attack cases
-#   SOURCES=FOLDER       unpacked packages; tests/packages/measure.py says which
+#   SOURCES=FOLDER       unpacked packages; tests/packages/measure.py says which; of skills-public, collections of skills
 #   TESTS=PATHS          the tests to run
 #   TIER=quick|long|all, SHARD=K/N   of these, those of a tier by their cost, and one of N parts
 #   SECONDS=N, SEED=N    how long to draw by chance, and from which seed
@@ -165,6 +165,10 @@ gate: setup ## The tree beside the commit GATE_BASE (by default main before the 
 bench: setup ## Runs beside what a user would pick instead, and the tokens of a task with a stored skill
 	$(BIN)/python tests/benchmarks/latency.py
 	$(BIN)/python tests/benchmarks/skills_tokens.py
+
+skills-public: setup ## Public Agent Skills in SOURCES, one folder for each collection: imported, callable, answering
+	@test -n "$(SOURCES)" || { echo "say SOURCES=/path/to/folder: one folder for each collection of skills" >&2; exit 2; }
+	$(BIN)/python -m tests.benchmarks.skills_public $(SOURCES) $(ARGS)
 
 bench-agents: upstreams ## Forty tasks on real servers, by direct calls and by programs: tokens read, calls and time
 	$(BIN)/python tests/benchmarks/agents.py

@@ -104,12 +104,14 @@ class Limits:
 class Reading:
     """What is to be read from source, by `skill_source.facts`: as the skill of this name, with these tests.
 
-    `variables` are those that a script takes as parameters; None leaves it to the script: all its constants.
+    `variables` are those that a script takes as parameters; None leaves it to the script: all its constants. `scripts`
+    are the Python files of a folder of others, by their paths: of these the skill is made, and the source is not read.
     """
 
     name: str
     tests: str = ""
     variables: tuple[str, ...] | None = None
+    scripts: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,7 @@ HOST_FUNCTIONS: Mapping[str, Rights] = MappingProxyType(
         **dict.fromkeys(("read_resource", "list_resources", "list_prompts"), _FIND),
         "call_tool": _FIND,  # of a tool that may write, `tools:write` too: see `registry_calls`
         **dict.fromkeys(("use_skill", "skill_sources", "load_skill", "list_skills", "skill_names"), (_R.SKILLS_READ,)),
+        "skill_files": (_R.SKILLS_READ,),
         "save_skill": (_R.SKILLS_WRITE,),
     }
 )

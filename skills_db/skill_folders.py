@@ -21,9 +21,9 @@ from .skill_md import FILE_BYTES_MAX, FILES_MAX, FOLDER_BYTES_MAX, MANIFEST
 
 SKILLS_MAX: Final = 1000
 ARCHIVE_BYTES_MAX: Final = 100_000_000
-_PLACES: Final = ("", ".claude/skills", "skills", ".agents/skills")
 _LEFT_OUT: Final = frozenset({".git", "__pycache__", "node_modules", ".venv", ".DS_Store"})
 _DEPTH_MAX: Final = 8
+_DEPTH_OF_SKILLS_MAX: Final = 12
 
 Folders = Mapping[str, Mapping[str, bytes]]
 """The files of each skill's folder by their paths in it, by the folder's name."""
@@ -32,8 +32,8 @@ Folders = Mapping[str, Mapping[str, bytes]]
 def found(source: Path) -> dict[str, dict[str, bytes] | SkillRefused]:
     """Return the skills in a folder, a SKILL.md, a Python file, or a ZIP archive; a refused one with the reason.
 
-    A folder may be a skill, or hold skills, also in `.claude/skills`. Raises `SkillSourceMissing` where it is
-    nothing that holds skills, `SkillRefused` where it holds none.
+    A folder may be a skill, or hold skills at any depth; of a second one of a name the key is its path. Raises
+    `SkillSourceMissing` where it is nothing that holds skills, `SkillRefused` where it holds none.
     """
     if source.is_dir():
         skills = dict(_in_folder(source))
@@ -55,21 +55,28 @@ def found(source: Path) -> dict[str, dict[str, bytes] | SkillRefused]:
 
 
 def _in_folder(source: Path) -> Iterator[tuple[str, dict[str, bytes] | SkillRefused]]:
-    if (source / MANIFEST).is_file():
-        yield source.absolute().name, _caught(source, source)
-        return
-    count = 0
-    for place in _PLACES:
-        root = source / place
-        if not root.is_dir() or root.is_symlink():
+    roots = _roots(source)
+    if len(roots) > SKILLS_MAX:
+        raise SkillRefused(f"There are more than {SKILLS_MAX} skills in {source}. Import them in parts.")
+    seen: set[str] = set()
+    for root in roots:
+        name = root.absolute().name
+        yield name if name not in seen else root.relative_to(source).as_posix(), _caught(root, source)
+        seen.add(name)
+
+
+def _roots(source: Path) -> list[Path]:
+    """Return the folders with a SKILL.md that are outermost: a skill within a skill is a file of that."""
+    found: list[Path] = []
+    for place, folders, files in os.walk(source):
+        if MANIFEST in files and not (Path(place) / MANIFEST).is_symlink():
+            found.append(Path(place))
+            folders.clear()
             continue
-        for folder in sorted(root.iterdir()):
-            if folder.is_symlink() or not folder.is_dir() or not (folder / MANIFEST).is_file():
-                continue
-            count += 1
-            if count > SKILLS_MAX:
-                raise SkillRefused(f"There are more than {SKILLS_MAX} skills in {source}. Import them in parts.")
-            yield folder.name, _caught(folder, source)
+        folders[:] = sorted(set(folders) - _LEFT_OUT)
+        if len(Path(place).relative_to(source).parts) >= _DEPTH_OF_SKILLS_MAX:
+            folders.clear()
+    return found
 
 
 def _caught(folder: Path, named: Path) -> dict[str, bytes] | SkillRefused:
@@ -182,6 +189,7 @@ def _unpacked(source: Path, archive: zipfile.ZipFile) -> dict[str, dict[str, byt
     for root in sorted(of_root, key=lambda root: len(root.parts)):
         inside = of_root[root]
         name = root.name or source.stem
+        name = root.as_posix() if name in skills else name
         try:
             skills[name] = _read_entries(name, archive, inside)
         except SkillRefused as error:

@@ -1,5 +1,7 @@
 """Skills as Agent Skills folders: `SKILL.md`, `scripts/<name>.py`, its tests, and what else a folder brings.
 
+A folder that others wrote, with instructions and any number of scripts, or none, is kept file by file as it is.
+
     csv-profile/
     ├── SKILL.md                    frontmatter, then what a reader needs to know
     ├── scripts/csv_profile.py      the code; runs by itself where it needs no helper
@@ -18,12 +20,14 @@ Source of the format: https://agentskills.io/specification.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import keyword
 import re
 import unicodedata
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, cast
 
@@ -41,6 +45,7 @@ _READ_CHARS = 256
 _PLAIN = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 _MARKED = re.compile(r"(?:.*_)?u[0-9a-f]{8}")
 _NOT_FOLDER = re.compile(r"[^a-z0-9]+")
+_PLAIN_LINE = re.compile(r"([A-Za-z][\w-]*)[ ]*: +((?![\"'\[{|>#& ]).+)")
 _NOT_NAME = re.compile(r"\W+")
 
 _NAME: Final = "sealab-name"
@@ -79,7 +84,8 @@ class PortableSkill:
     """What a folder says of a skill, apart from what its code says itself.
 
     `extra` holds, as they were, the frontmatter's `license`, `compatibility`, `allowed-tools` and `metadata`, the
-    `body` of SKILL.md, and `files`, the texts of other files by their paths.
+    `body` of SKILL.md, `files`, the texts of other files by their paths, and `assets`, what is no text, in base64. Of a
+    folder of others these are all its files, there is no `code`, and `origin` says so.
     """
 
     name: str
@@ -91,7 +97,8 @@ class PortableSkill:
     extra: Mapping[str, Json] = field(default_factory=dict)
 
 
-EXTRA_KEYS: Final = frozenset({*_KEPT, "metadata", "body", "files"})
+ORIGIN: Final = "origin"
+EXTRA_KEYS: Final = frozenset({*_KEPT, "metadata", "body", "files", "assets", ORIGIN})
 """What of a stored skill's `extra` belongs into its folder; the rest says how it is called."""
 
 
@@ -110,7 +117,9 @@ def portable(draft: SkillDraft) -> PortableSkill:
 
 def written(skill: PortableSkill, draft: SkillDraft | None = None) -> dict[str, bytes]:
     """Return the files of a skill's folder, by their paths in it; `draft` adds how it is called."""
-    files = {path: text.encode() for path, text in cast("Mapping[str, str]", skill.extra.get("files", {})).items()}
+    files = files_in(skill.extra)
+    if ORIGIN in skill.extra:
+        return files
     files[MANIFEST] = _manifest(skill, draft).encode()
     files[f"scripts/{skill.name}.py"] = _script(skill, draft).encode()
     if skill.tests:
@@ -120,20 +129,42 @@ def written(skill: PortableSkill, draft: SkillDraft | None = None) -> dict[str, 
     return files
 
 
+def files_in(extra: Mapping[str, Json]) -> dict[str, bytes]:
+    """Return the files that a skill brings beside its code, by their paths."""
+    texts = cast("Mapping[str, str]", extra.get("files", {}))
+    assets = cast("Mapping[str, str]", extra.get("assets", {}))
+    files = {path: text.encode() for path, text in texts.items()}
+    return files | {path: base64.b64decode(data) for path, data in assets.items()}
+
+
 def read(folder: str, files: Mapping[str, bytes]) -> PortableSkill:
-    """Return the skill of a folder. Raises `SkillRefused` for what is not a skill with Python code in it."""
-    texts = {path: _text(path, data) for path, data in files.items()}
-    manifest = texts.pop(MANIFEST, None)
+    """Return the skill of a folder: its function, or a folder of others. Raises `SkillRefused` for what is neither."""
+    assets = {path: base64.b64encode(data).decode() for path, data in files.items() if _is_asset(path, data)}
+    texts = {path: _text(path, data) for path, data in files.items() if path not in assets}
+    manifest = texts.get(MANIFEST)
     if manifest is None:
         raise SkillRefused(f"The folder {folder!r} has no {MANIFEST}, so it is not a skill. Name another folder.")
-    front, body = _split(folder, manifest)
+    front, body = split(folder, manifest)
     metadata = {str(key): _said(value) for key, value in _mapping(front.get("metadata")).items()}
+    is_ours = _NAME in metadata
     name = metadata.pop(_NAME, None) or skill_name(str(front.get("name") or folder))
     description = (
         str(_loaded(metadata.pop(_DESCRIPTION, None), str) or "") or _said(front.get("description", "")).strip()
     )
     tags = cast("list[Json]", _loaded(metadata.pop(_TAGS, None), list) or [])
-    script = _script_of(folder, name, texts)
+    script = _script_of(name, texts)
+    if not is_ours and (script is None or (body.strip() and not _defines(texts[script], name))):
+        if not body.strip() and not any(path.endswith(".py") for path in texts):
+            raise SkillRefused(f"The skill {folder!r} has neither instructions nor a Python script. It was left out.")
+        return PortableSkill(
+            name=_numbered(folder, name),
+            code="",
+            description=description or _first_paragraph(body),
+            extra={"files": texts, ORIGIN: "others", **({"assets": assets} if assets else {})},
+        )
+    if script is None:
+        raise SkillRefused(f"The skill {folder!r} has no Python script {name}.py, so there is nothing to call.")
+    del texts[MANIFEST]
     code = _code(texts.pop(script))
     tests = texts.pop(f"tests/{name}.py", "")
     recordings = texts.pop("tests/recordings.json", None)
@@ -143,7 +174,9 @@ def read(folder: str, files: Mapping[str, bytes]) -> PortableSkill:
     if body.strip() and not body.lstrip().startswith(_BODY_MARK):
         extra["body"] = body
     if texts:
-        extra["files"] = dict(texts)
+        extra["files"] = texts
+    if assets:
+        extra["assets"] = assets
     return PortableSkill(
         name=name,
         code=code,
@@ -254,35 +287,98 @@ def _code(script: str) -> str:
     return code if mark else script
 
 
-def _script_of(folder: str, name: str, texts: Mapping[str, str]) -> str:
-    """Return the path of the script that is the skill: that of its name, else the only one."""
+def _script_of(name: str, texts: Mapping[str, str]) -> str | None:
+    """Return the path of the script that is the skill: that of its name, else the only one, or None."""
     scripts = sorted(path for path in texts if path.startswith("scripts/") and path.endswith(".py"))
     scripts = scripts or sorted(path for path in texts if path.endswith(".py") and not path.startswith("tests/"))
     named = [path for path in scripts if path.rpartition("/")[2] in {f"{name}.py", "main.py"}]
-    chosen = named[:1] or (scripts if len(scripts) == 1 else [])
-    if not chosen:
-        how_many = f"{len(scripts)} Python scripts, none named {name}.py" if scripts else "no Python script"
-        raise SkillRefused(f"The skill {folder!r} has {how_many}, so there is nothing to call. It was left out.")
-    return chosen[0]
+    return next(iter(named or (scripts if len(scripts) == 1 else [])), None)
 
 
-def _split(folder: str, manifest: str) -> tuple[Mapping[str, object], str]:
-    import yaml
+def _defines(code: str, name: str) -> bool:
+    return re.search(rf"^(?:(?:async )?def {re.escape(name)}\(|{re.escape(name)} *=)", code, re.MULTILINE) is not None
 
+
+def _numbered(folder: str, name: str) -> str:
+    """Return a name with the number that its folder has, which tells it from one of the same name: `pdf-2`."""
+    own = skill_name(folder)
+    return own if re.fullmatch(rf"{re.escape(name)}_[0-9]+", own) else name
+
+
+def _first_paragraph(body: str) -> str:
+    paragraphs = (" ".join(part.split()) for part in re.split(r"\n\s*\n", body))
+    return next((each for each in paragraphs if each and not each.startswith(("#", "<!--", "---"))), "")
+
+
+def split(folder: str, manifest: str) -> tuple[Mapping[str, object], str]:
+    """Return what the frontmatter of a SKILL.md says, and the text below; a text without any says nothing.
+
+    Where YAML refuses it and the meaning is plain (a colon or a sign in an unquoted text, tabs), that is taken. Raises
+    `SkillRefused`, which names line and column.
+    """
     text = manifest.removeprefix("\ufeff").replace("\r\n", "\n")
     found = re.match(r"---[ \t]*\n(.*?\n)---[ \t]*(?:\n|$)", text, re.DOTALL)
     if found is None:
-        raise SkillRefused(f"The {MANIFEST} of {folder!r} does not begin with frontmatter between two lines of ---.")
-    try:
-        # A few lines of aliases can stand for more values than a machine can hold.
-        if "&" in found[1] and any(isinstance(each, yaml.AliasEvent) for each in yaml.parse(found[1], yaml.SafeLoader)):
-            raise SkillRefused(f"The frontmatter of {folder!r} uses YAML aliases. Write its values out.")
-        front = yaml.safe_load(found[1])
-    except (yaml.YAMLError, RecursionError, ValueError, TypeError, OverflowError):
-        raise SkillRefused(f"The frontmatter of {folder!r} is not valid YAML. Correct it.") from None
+        if text.startswith("---") or not text.strip():
+            raise SkillRefused(f"The {MANIFEST} of {folder!r} does not end its frontmatter. Close it by a line of ---.")
+        return {}, text
+    front = _mapped(folder, found[1], _with_quotes(found[1]))
     if not isinstance(front, dict):
         raise SkillRefused(f"The frontmatter of {folder!r} is not a mapping. Give it name and description.")
     return cast("Mapping[str, object]", front), text[found.end() :]
+
+
+def _mapped(folder: str, text: str, otherwise: str = "") -> object:
+    """Read YAML, or what is to be read where it is refused."""
+    import yaml
+
+    try:
+        # A few lines of aliases can stand for more values than a machine can hold.
+        if "&" in text and any(isinstance(each, yaml.AliasEvent) for each in yaml.parse(text, yaml.SafeLoader)):
+            raise SkillRefused(f"The frontmatter of {folder!r} uses YAML aliases. Write its values out.")
+        return cast("object", yaml.safe_load(text))
+    except yaml.YAMLError as error:
+        if otherwise and otherwise != text:
+            with suppress(SkillRefused):
+                return _mapped(folder, otherwise)
+        if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+            raise SkillRefused(f"The frontmatter of {folder!r} is not valid YAML: {error}. Correct it.") from None
+        mark = error.problem_mark
+        keys = [line.partition(":")[0] for line in text.splitlines()[: mark.line + 1] if line[:1].isalpha()]
+        advice = f"Put the value of {keys[-1]:.40} in double quotes" if keys else "Write lines such as name: text"
+        raise SkillRefused(
+            f"The frontmatter of {folder!r} is not valid YAML in line {mark.line + 2}, column {mark.column + 1}: "
+            f"{error.problem}. {advice}."
+        ) from None
+    except (RecursionError, ValueError, TypeError, OverflowError):
+        raise SkillRefused(f"The frontmatter of {folder!r} is not valid YAML. Correct it.") from None
+
+
+def _with_quotes(front: str) -> str:
+    """Return frontmatter with each unquoted text at its top level in quotes, and without tabs."""
+    lines: list[str] = []
+    key, value = "", ""
+    for line in [*front.expandtabs(2).splitlines(), "-"]:
+        if key and line.startswith(" "):
+            value += f" {line.strip()}"
+            continue
+        if key:
+            lines.append(f"{key}: {_quoted(value)}")
+        said = _PLAIN_LINE.fullmatch(line)
+        key, value = (said[1], said[2].strip()) if said else ("", "")
+        if not key:
+            lines.append(line)
+    return "\n".join(lines[:-1])
+
+
+def _is_asset(path: str, data: bytes) -> bool:
+    """Return whether a file is no text, and need be none."""
+    if path == MANIFEST or path.endswith((".py", ".json")):
+        return False
+    try:
+        return "\0" in data.decode()
+    except UnicodeDecodeError:
+        return True
 
 
 def _text(path: str, data: bytes) -> str:

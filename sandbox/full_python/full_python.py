@@ -42,7 +42,7 @@ from ..report.substitutes import NO_NETWORK, NO_PROCESS
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
 from ..wire.output import Output
-from . import changed_libraries, local_files
+from . import changed_libraries, local_files, skill_scripts
 from .figures import Figures
 from .plain_values import PlainValues
 from .reads import native_reads, told_reads
@@ -133,6 +133,7 @@ class FullPython:
         GUEST.plain = self._plain
         GUEST.measure = measured
         GUEST.draw = self._figures.take
+        GUEST.folder_of_skill, GUEST.run_script = skill_scripts.folder_of, skill_scripts.run
         os.environ.update(_ENVIRONMENT)
         sys.dont_write_bytecode = True
         _small_thread_stacks()

@@ -6,7 +6,7 @@ facades and helpers read it from here instead of passing it through every call. 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -52,6 +52,7 @@ class Guest:
     `displayed` are the values that the run displayed, as JSON, `displayed_notes` what is said of them, and
     `displayed_size` their bytes and how many values they are made of.
     `writes_workspace` says that it changes files of the workspace by itself, which the host brings home when it ends.
+    `folder_of_skill` gives the folder of a version of a skill, `name@version`, and `run_script` runs a script there.
     `tells_reads` says that the host is to know of each file of the workspace before it is opened.
     """
 
@@ -74,6 +75,8 @@ class Guest:
     displayed: list[Json] = field(default_factory=list)
     displayed_notes: dict[str, str] = field(default_factory=dict)
     displayed_size: list[int] = field(default_factory=lambda: [0, 0])
+    folder_of_skill: Callable[[str], str] | None = None
+    run_script: Callable[[str, str, Sequence[str]], str] | None = None
     tells_reads: bool = False
     writes_workspace: bool = False
 

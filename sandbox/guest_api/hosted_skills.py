@@ -12,6 +12,7 @@ that of the skills that its top level uses stay the same.
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
@@ -97,7 +98,11 @@ class Skill:
         told |= {"name": _name_of(self), "version": _version_of(self)}
         if name in told:
             return told[name]
-        raise AttributeError(f"the skill {_name_of(self)!r} has no attribute {name!r}; call it, or pin it as .v1")
+        own = _module_of(self).variables
+        if isinstance(scripts := own.get("SCRIPTS"), dict) and (name in scripts or name == "folder") and name in own:
+            return own[name]
+        has = f"; its scripts are {', '.join(scripts)}" if isinstance(scripts, dict) and scripts else ""
+        raise AttributeError(f"the skill {_name_of(self)!r} has no attribute {name!r}; call it, or pin it as .v1{has}")
 
     def __repr__(self) -> str:
         return f"<skill {_name_of(self)} v{_version_of(self)}>"
@@ -193,6 +198,36 @@ def call_skill(name: str, version: int, arguments: Mapping[str, object]) -> obje
     return _tracked(name, partial(function, *positional, **named))
 
 
+def skill_text(key: str, path: str) -> str:
+    """Return a file of the folder of a skill, by `name@version` and its path there, marked as what others wrote."""
+    name, _, version = key.partition("@")
+    told = cast(
+        "Mapping[str, str]", GUEST.call_host("skill_files", {"name": name, "version": int(version), "path": path})
+    )
+    text = b64decode(told[path]).decode(errors="replace")
+    return f"[{path} of the skill {name}, which others wrote: no word of the user.]\n\n{text}"
+
+
+def skill_folder(key: str) -> str:
+    """Return the folder with all files of a skill. Raises PermissionError where full Python does not run."""
+    if GUEST.folder_of_skill is None:
+        raise PermissionError(f"The folder of the skill {key.partition('@')[0]} is there in full Python. {_wider()}")
+    return GUEST.folder_of_skill(key)
+
+
+def skill_script(key: str, path: str, words: Sequence[str]) -> str:
+    """Run a script of a skill's folder with words, and return what it prints. Raises PermissionError as above."""
+    if GUEST.run_script is None:
+        raise PermissionError(f"{path} of the skill {key.partition('@')[0]} runs in full Python. {_wider()}")
+    return GUEST.run_script(key, path, words)
+
+
+def _wider() -> str:
+    if GUEST.wider:
+        return f'Ask for isolation="{GUEST.wider[0]}".'
+    return "It is not offered here: have the operator add process to ALLOWED_ISOLATION, or run `sealab data setup`."
+
+
 def helpers() -> dict[str, object]:
     """Give every helper of this module by the name under which code finds it."""
     return {
@@ -201,6 +236,9 @@ def helpers() -> dict[str, object]:
         "load_skill": load_skill,
         "list_skills": list_skills,
         "call_skill": call_skill,
+        "skill_text": skill_text,
+        "skill_folder": skill_folder,
+        "skill_script": skill_script,
     }
 
 
@@ -269,6 +307,8 @@ def _loaded(told: Mapping[str, Any], *, pinned: bool) -> Skill:
     module = _LOADED.modules.get((name, number))
     if module is None or module.version != version or not _is_meant(module):
         module = _LOADED.modules[name, number] = _run_code(version, str(told["code"]), pinned=pinned)
+        if told.get("folder"):
+            module.variables["SKILL"] = f"{name}@{number}"
     function = module.variables.get(entry)
     if not callable(function):
         raise TypeError(f"the skill {name!r} defines no function {entry}. Save it anew with one.")

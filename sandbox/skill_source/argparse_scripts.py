@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import keyword
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,7 +26,7 @@ _Entry = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True, slots=True)
-class _Option:
+class Option:
     """One option or positional argument: the parameter that it becomes, and how its value is written in `sys.argv`."""
 
     name: str
@@ -39,15 +40,15 @@ class _Option:
 def with_options_as_parameters(source: str, tree: ast.Module, name: str) -> str:
     """Return a script with a function `name` added, whose parameters are its options; the source where it has none."""
     entry = _entry(tree)
-    if entry is None or name == ENTRY or not name.isidentifier() or _has_commands(tree):
+    if entry is None or name == ENTRY or not name.isidentifier() or has_commands(tree):
         return source
-    options = [option for call in _options(tree) if (option := _read(call)) is not None]
+    options = options_of(tree)
     if not options:
         return source
     required = [each for each in options if each.default is None]
     ordered = [*required, *(each for each in options if each.default is not None)]
     is_async = isinstance(entry, ast.AsyncFunctionDef)
-    rows = [_row(each) for each in ordered]
+    rows = [row(each) for each in ordered]
     words = [*(each for each in options if not each.positional), *(each for each in options if each.positional)]
     docstring = ast.get_docstring(entry) or ast.get_docstring(tree) or f"Run {name}."
     lines = [
@@ -83,23 +84,91 @@ def _entry(tree: ast.Module) -> _Entry | None:
     return None
 
 
-def _has_commands(tree: ast.Module) -> bool:
-    return any(isinstance(part, ast.Attribute) and part.attr == "add_subparsers" for part in ast.walk(tree))
+def has_commands(tree: ast.Module) -> bool:
+    """Return whether a script has several commands, each with options of its own."""
+    return (
+        any(isinstance(part, ast.Attribute) and part.attr in {"add_subparsers", "group"} for part in ast.walk(tree))
+        or len(_typer_commands(tree)) > 1
+    )
 
 
-def _options(tree: ast.Module) -> list[ast.Call]:
-    """Return the calls of `add_argument` in the order in which they stand."""
+def options_of(tree: ast.Module) -> list[Option]:
+    """Return the options of argparse, click or typer that can be read, in the order in which they stand."""
     calls = [
         part
         for part in ast.walk(tree)
-        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "add_argument"
+        if isinstance(part, ast.Call)
+        and isinstance(part.func, ast.Attribute)
+        and (part.func.attr == "add_argument" or ast.unparse(part.func) in {"click.option", "click.argument"})
     ]
-    return sorted(calls, key=lambda call: (call.lineno, call.col_offset))
+    calls.sort(key=lambda call: (call.lineno, call.col_offset))
+    calls += [call for function in _typer_commands(tree)[:1] for call in _of_typer(function)]
+    return [option for call in calls if (option := _read(call)) is not None]
 
 
-def _read(call: ast.Call) -> _Option | None:
+def _typer_commands(tree: ast.Module) -> list[ast.FunctionDef]:
+    """Return the functions that typer runs: `typer.run(main)`, `@app.command()`."""
+    if not any(isinstance(part, ast.Name) and part.id == "typer" for part in ast.walk(tree)):
+        return []
+    run = {
+        part.args[0].id
+        for part in ast.walk(tree)
+        if isinstance(part, ast.Call) and part.args and isinstance(part.args[0], ast.Name)
+        if ast.unparse(part.func) == "typer.run"
+    }
+    return [
+        part
+        for part in tree.body
+        if isinstance(part, ast.FunctionDef)
+        and (part.name in run or any(".command(" in ast.unparse(each) for each in part.decorator_list))
+    ]
+
+
+def _of_typer(function: ast.FunctionDef) -> Iterator[ast.Call]:
+    """Write each parameter as argparse would: what has a default is an option, anything else an argument."""
+    given = [*function.args.args, *function.args.kwonlyargs]
+    plain = len(function.args.args) - len(function.args.defaults)
+    defaults = [*[None] * plain, *function.args.defaults, *function.args.kw_defaults]
+    for each, value in zip(given, defaults, strict=True):
+        default = value
+        hint, marks = each.annotation, [value] if isinstance(value, ast.Call) else []
+        if isinstance(hint, ast.Subscript) and ast.unparse(hint.value).endswith("Annotated"):
+            inside = hint.slice.elts if isinstance(hint.slice, ast.Tuple) else [hint.slice]
+            hint, marks = inside[0], [*marks, *(part for part in inside[1:] if isinstance(part, ast.Call))]
+        mark = next((part for part in marks if ast.unparse(part.func) in {"typer.Option", "typer.Argument"}), None)
+        if mark is not None and mark is value:
+            default = mark.args[0] if mark.args else None
+        if isinstance(default, ast.Constant) and default.value is ...:
+            default = None
+        is_argument = mark.func.attr == "Argument" if mark and isinstance(mark.func, ast.Attribute) else default is None
+        said = [part for part in (mark.keywords if mark else []) if part.arg == "help"]
+        kind = "str" if hint is None else ast.unparse(hint).replace("Optional[", "").partition(" |")[0].rstrip("]")
+        name = each.arg if is_argument else f"--{each.arg.replace('_', '-')}"
+        if kind == "bool":
+            said.append(ast.keyword("action", ast.parse("argparse.BooleanOptionalAction", mode="eval").body))
+        elif kind in _TYPES:
+            said.append(ast.keyword("type", ast.Name(kind)))
+        elif kind.startswith(("list[", "List[")):
+            said.append(ast.keyword("nargs", ast.Constant("*")) if is_argument else _appended())
+        if is_argument and default is not None:
+            said.append(ast.keyword("nargs", ast.Constant("?")))
+        said += [] if default is None else [ast.keyword("default", default)]
+        said += [] if is_argument or default is not None else [ast.keyword("required", ast.Constant(value=True))]
+        yield ast.Call(ast.Name("add_argument"), [ast.Constant(name)], said)
+
+
+def _appended() -> ast.keyword:
+    return ast.keyword("action", ast.Constant("append"))
+
+
+def _read(call: ast.Call) -> Option | None:
     flags = [constant(each) for each in call.args]
     said = {each.arg: each.value for each in call.keywords}
+    if ast.unparse(call.func).startswith("click."):
+        said = _as_argparse(said)
+        names = [each for each in call.args if not str(constant(each)).startswith("-")]
+        if len(flags) > len(names) > 0:
+            said, flags = {**said, "dest": names[0]}, [each for each in flags if str(each).startswith("-")]
     if not flags or not all(isinstance(each, str) for each in flags) or None in said:
         return None
     action = constant(said["action"]) if "action" in said else "store"
@@ -132,7 +201,25 @@ def _read(call: ast.Call) -> _Option | None:
     else:
         shown = repr(default)
     words = _words(name, "" if positional else flag, many=many, each=action != "store")
-    return _Option(name, annotation, shown, words, positional, told)
+    return Option(name, annotation, shown, words, positional, told)
+
+
+def _as_argparse(said: dict[str | None, ast.expr]) -> dict[str | None, ast.expr]:
+    """Return what a decorator of click says, as argparse would say it."""
+    kind = said.get("type")
+    if isinstance(kind, ast.Call) and ast.unparse(kind.func) == "click.Choice" and kind.args:
+        said = {**said, "choices": kind.args[0]}
+    if "is_flag" in said and constant(said["is_flag"]) is True:
+        said = {**said, "action": ast.Constant("store_true")}
+    elif "multiple" in said and constant(said["multiple"]) is True:
+        said = {**said, "action": ast.Constant("append")}
+    elif "count" in said and constant(said["count"]) is True:
+        said = {**said, "action": ast.Constant("count")}
+    if "nargs" in said and constant(said["nargs"]) == -1:
+        said = {**said, "nargs": ast.Constant("*")}
+    elif "required" in said and constant(said["required"]) is False and "nargs" not in said:
+        said = {**said, "nargs": ast.Constant("?")}
+    return said
 
 
 def _is_switch(action: object, said: dict[str | None, ast.expr]) -> bool:
@@ -142,18 +229,18 @@ def _is_switch(action: object, said: dict[str | None, ast.expr]) -> bool:
     )
 
 
-def _switch(name: str, flag: str, action: object, said: dict[str | None, ast.expr], told: str) -> _Option:
+def _switch(name: str, flag: str, action: object, said: dict[str | None, ast.expr], told: str) -> Option:
     """Return an option without a value: `--verbose`, `--no-verbose`, `-vvv`."""
     if action == "count":
-        return _Option(name, "int", "0", f"_words += [{flag!r}] * {name}", False, told)
+        return Option(name, "int", "0", f"_words += [{flag!r}] * {name}", False, told)
     if action == "store_false":
-        return _Option(name, "bool", "True", f"_words += [] if {name} else [{flag!r}]", False, told)
+        return Option(name, "bool", "True", f"_words += [] if {name} else [{flag!r}]", False, told)
     if action == "store_true":
-        return _Option(name, "bool", "False", f"_words += [{flag!r}] if {name} else []", False, told)
+        return Option(name, "bool", "False", f"_words += [{flag!r}] if {name} else []", False, told)
     default = constant(said["default"]) if "default" in said else None
     opposite = f"--no-{flag.removeprefix('--')}"
     words = f"_words += [] if {name} is None else [{flag!r} if {name} else {opposite!r}]"
-    return _Option(name, "bool | None" if default is None else "bool", repr(default), words, False, told)
+    return Option(name, "bool | None" if default is None else "bool", repr(default), words, False, told)
 
 
 def _hint(said: dict[str | None, ast.expr]) -> str:
@@ -178,8 +265,8 @@ def _words(name: str, flag: str, *, many: bool, each: bool) -> str:
     """
     all_of_it = f"[f'{{_one}}' for _one in {name}]"
     if not flag:
-        texts = f"{all_of_it} if {name} else []" if many else f"[f'{{{name}}}'] if {name} is not None else []"
-        return f'_words += ["--"] if "--" not in _words else []\n_words += {texts}'
+        mark, values = '*(["--"] if "--" not in _words else [])', f"*{all_of_it}" if many else f"f'{{{name}}}'"
+        return f"_words += [{mark}, {values}] if {name if many else f'{name} is not None'} else []"
     if each:
         return f"for _one in {name} or []:\n    _words += [f'{flag}={{_one}}']"
     if many:
@@ -187,7 +274,8 @@ def _words(name: str, flag: str, *, many: bool, each: bool) -> str:
     return f"_words += [f'{flag}={{{name}}}'] if {name} is not None else []"
 
 
-def _row(option: _Option) -> str:
+def row(option: Option) -> str:
+    """Return the line of a parameter."""
     default = "" if option.default is None else f" = {option.default}"
     hint = repr(option.hint) if "Literal" in option.hint else option.hint  # which the script need not import
     return f"    {option.name}: {hint}{default},{f'  # {option.remark}' if option.remark else ''}"

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, cast
 
 from ..job import Json, Reading
-from . import docstrings, scripts
+from . import docstrings, script_folders, scripts
 from .annotations import Reader, Schema
 from .argparse_scripts import with_options_as_parameters
 from .literals import NOT_LITERAL, constant, plain
@@ -49,6 +49,8 @@ def read(source: str, reading: Reading, known: Collection[str] = ()) -> dict[str
     `test_is_examples`. Raises `NoFunction` when it cannot be called, and `SyntaxError` for tests that are not valid
     Python.
     """
+    if reading.scripts is not None:
+        source = script_folders.source_of(reading.name, reading.scripts)
     tree = _parse(source)
     if _function(tree, reading.name) is None:
         source = with_options_as_parameters(source, tree, reading.name)
@@ -73,7 +75,7 @@ def read(source: str, reading: Reading, known: Collection[str] = ()) -> dict[str
         "kinds": kinds,
         "description": description,
         "examples": said.examples,
-        "modules": _modules(tree),
+        "modules": _modules(tree) if reading.scripts is None else script_folders.modules_of(reading.scripts),
         "tools": sorted(_tools(tree)),
         "skills": sorted(_skills(tree)),
         "undefined": _undefined(source, tree, known),

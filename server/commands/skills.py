@@ -18,6 +18,7 @@ from .terminal import Here, IsolationChoice, Output, print_error, read_source, r
 
 if TYPE_CHECKING:
     from ..app import App
+    from ..skills.files import Imported
 
 skills = Group(of_tenant=True, opens=opened_app)
 
@@ -236,17 +237,22 @@ async def export(_here: Here, app: App, folder: Path, names: Sequence[str] = ())
 
 
 @skills.command(audit=Audited())
-async def import_(_here: Here, app: App, sources: Sequence[Path] = (), *, examples: bool = False) -> Output:
+async def import_(
+    _here: Here, app: App, sources: Sequence[Path] = (), *, examples: bool = False, update: bool = False
+) -> Output:
     """Read skills from folders, files or archives; nothing of them runs.
 
-    sources DIR|FILE|ZIP: a skill, or what holds skills
+    sources DIR|FILE|ZIP: a skill, or what holds skills, at any depth
     examples: the skills that sealab brings along
+    update: store what differs from a skill of its name as that skill's next version
     """
     from ..skills.files import EXAMPLES, import_from
 
     if bool(sources) == examples:
         raise UsageError("Name a folder, file or archive to import, or give --examples.")
-    imported = [each for source in sources or [EXAMPLES] for each in await import_from(app.skills, source)]
+    imported = [
+        each for source in sources or [EXAMPLES] for each in await import_from(app.skills, source, update=update)
+    ]
     for each in imported:
         if each.refused is not None:
             print_error(f"sealab: {each.folder}: {each.refused}")
@@ -258,7 +264,7 @@ async def import_(_here: Here, app: App, sources: Sequence[Path] = (), *, exampl
     read = [each for each in imported if each.refused is None]
     return Output(
         {"skills": [asdict(each) for each in imported]},
-        [f"{each.name}  (version {each.version}{'' if each.created else ', already there'})" for each in read],
+        [*map(_told_of_import, read), *_still_needed(read)],
         Exit.OK if len(read) == len(imported) else Exit.FAILED,
     )
 
@@ -285,6 +291,22 @@ async def restore(_here: Here, app: App, file: Path, *, replace: bool = False) -
     from ...skills_db import backup as archives
 
     return _facts(asdict(await asyncio.to_thread(lambda: archives.restore(app.database(), file, replace=replace))))
+
+
+def _told_of_import(each: Imported) -> str:
+    told = [f"version {each.version}{'' if each.created else ', already there'}"]
+    told += [", ".join(f"{number} {part}" for part, number in each.brought.items())] if each.brought else []
+    told += [f"call {', '.join(f'skills.{each.name}.{script}' for script in each.scripts)}"] if each.scripts else []
+    return f"{each.name}  ({'; '.join(told)})"
+
+
+def _still_needed(read: Sequence[Imported]) -> list[str]:
+    packages = sorted({name for each in read for name in each.packages})
+    why_not = next((each.wants_full_python for each in read if each.wants_full_python), None)
+    lines = [f"Their scripts run in full Python. {why_not}"] if why_not else []
+    lines += [f"Their scripts need packages: sealab packages add {' '.join(packages)}"] if packages else []
+    unknown = sorted({name for each in read for name in each.modules})
+    return [*lines, *([f"They import of packages that are not known: {', '.join(unknown)}"] if unknown else [])]
 
 
 def _facts(told: Mapping[str, object]) -> Output:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
 from ...skills_db.errors import SkillNotFound
+from ...skills_db.skill_md import ORIGIN
 from ..host_call import SENT
 from ..skills import use_cases as skills
 from .broker import Arguments, Calls, host_function
@@ -40,7 +41,8 @@ class SkillCalls:
         skill = await self.context.service.ask(partial(_meant, calls, name, version))
         _take(calls, name, version, skill.version, skill.content_hash)
         calls.skills[skill.name] = skill.version
-        return {"name": skill.name, "signature": skill.draft.signature, **_code_of(skill)}
+        folder = ORIGIN in skill.draft.extra
+        return {"name": skill.name, "signature": skill.draft.signature, "folder": folder, **_code_of(skill)}
 
     @host_function()
     async def skill_sources(self, calls: Calls, *, names: list[Json]) -> Json:
@@ -64,6 +66,23 @@ class SkillCalls:
                 _take(calls, *wanted[key], skill.version, skill.content_hash)
                 told[key] = _code_of(skill)
         return told
+
+    @host_function()
+    async def skill_files(self, calls: Calls, *, name: str, version: int, path: str | None = None) -> Json:
+        """Return the files of a skill's folder in base64 by their paths, or the one of a path."""
+        from base64 import b64encode
+
+        from ...skills_db.skill_md import files_in
+
+        skill = await self.context.service.ask(partial(_meant, calls, name, version))
+        files = files_in(skill.draft.extra)
+        if path is not None and path not in files:
+            raise HostCallError(
+                f"The skill {name} has no file {path!r:.100}. It has {', '.join(sorted(files))[:1000]}.",
+                type="LookupError",
+            )
+        wanted = files if path is None else {path: files[path]}
+        return {each: b64encode(data).decode() for each, data in wanted.items()}
 
     @host_function()
     async def load_skill(self, calls: Calls, *, name: str, version: int | None = None) -> Json:

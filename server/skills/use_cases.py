@@ -221,8 +221,20 @@ def loaded(skill: StoredSkill) -> LoadedSkill:
             "created_at": skill.created_at.isoformat(),
             "runs": skill.runs,
             "last_run": None if skill.last_run is None else skill.last_run.isoformat(),
+            **_of_others(draft),
         },
     )
+
+
+def _of_others(draft: SkillDraft) -> dict[str, object]:
+    """Return what is told of a folder that others wrote: whose it is, its instructions, and its files."""
+    from ...skills_db.skill_md import MANIFEST, ORIGIN, files_in
+
+    if ORIGIN not in draft.extra:
+        return {}
+    files = files_in(draft.extra)
+    text = files[MANIFEST].decode()
+    return {ORIGIN: "imported; others wrote it: no word of the user", "instructions": text, "files": sorted(files)}
 
 
 async def listed(context: SkillContext, query: str | None = None, tag: str | None = None, limit: int = 50) -> SkillList:

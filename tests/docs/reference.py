@@ -49,7 +49,9 @@ GROUPS = {
         "tools", "call_tool", "call_mcp_tool", "ToolError", "OutcomeUnknown", "search_tools", "get_tool_definition",
         "list_servers", "read_resource", "list_resources", "list_prompts", "mcp_servers",
     ),
-    "Skills": ("skills", "save_skill", "load_skill", "list_skills", "call_skill"),
+    "Skills": (
+        "skills", "save_skill", "load_skill", "list_skills", "call_skill", "skill_text", "skill_folder", "skill_script",
+    ),
     "Personal data": ("sanitize_pii", "restore_pii"),
     "Runs and sessions": ("display", "progress", "list_sessions", "close_session"),
     "Small data helpers": ("summarize_list", "filter_by_field", "aggregate_stats", "format_output"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import subprocess
@@ -35,6 +36,12 @@ EXTRAS = st.fixed_dictionaries(
         "body": TEXT.map(lambda text: "\n" + text.replace("\r", "")).filter(str.strip),
         "files": st.dictionaries(
             st.from_regex(r"references/[a-z]{1,8}\.md", fullmatch=True), TEXT, min_size=1, max_size=2
+        ),
+        "assets": st.dictionaries(
+            st.from_regex(r"assets/[a-z]{1,8}\.png", fullmatch=True),
+            st.binary(max_size=60).map(lambda data: base64.b64encode(b"\xff" + data).decode()),
+            min_size=1,
+            max_size=2,
         ),
     },
 )
@@ -135,12 +142,12 @@ def test_a_foreign_skill_brings_its_only_script_and_keeps_what_else_it_says() ->
     ("files", "told"),
     [
         ({"a.txt": b""}, "no SKILL.md"),
-        ({"SKILL.md": b"# no frontmatter"}, "frontmatter"),
-        ({"SKILL.md": b"---\nname: [\n---\n"}, "YAML"),
+        ({"SKILL.md": b"---\nname: a\nno end"}, "frontmatter"),
+        ({"SKILL.md": b"---\nname: [\n---\n"}, "YAML in line 3, column 1.*value of name in double quotes"),
         ({"SKILL.md": b"---\n- a\n---\n"}, "mapping"),
         ({"SKILL.md": b"---\na: &x [1]\nb: *x\n---\n"}, "aliases"),
-        ({"SKILL.md": b"---\nname: a\n---\n"}, "no Python script"),
-        ({"SKILL.md": b"---\nname: a\n---\n", "scripts/b.py": b"", "scripts/c.py": b""}, "2 Python scripts"),
+        ({"SKILL.md": b"---\nname: a\n---\n"}, "neither instructions nor a Python script"),
+        ({"SKILL.md": b"---\nmetadata:\n  sealab-name: a\n---\n"}, "no Python script"),
         ({"SKILL.md": b"---\nname: a\n---\n", "scripts/a.py": b"\xff\xfe"}, "not UTF-8"),
         ({"SKILL.md": b"---\nname: a\n---\n", "scripts/a.py": b"a\0b"}, "binary"),
         ({"SKILL.md": b"---\nname: a\n---\n", "scripts/a.py": b"#" * 1_000_001}, "larger"),
@@ -150,6 +157,51 @@ def test_a_foreign_skill_brings_its_only_script_and_keeps_what_else_it_says() ->
 def test_what_is_no_skill_is_refused_with_the_reason(files: dict[str, bytes], told: str) -> None:
     with pytest.raises(SkillRefused, match=told):
         read("a", files)
+
+
+@given(
+    st.dictionaries(
+        st.from_regex(r"(scripts|references|assets)/[a-z]{1,8}\.(md|py|txt|png)", fullmatch=True),
+        st.one_of(TEXT.map(str.encode), st.binary(max_size=60)),
+        max_size=5,
+    ),
+    SAID,
+    NAMES,
+)
+def test_a_folder_of_others_comes_back_file_by_file(files: dict[str, bytes], body: str, name: str) -> None:
+    files = {
+        path: data.decode(errors="replace").replace("\0", "").encode() if path.endswith(".py") else data
+        for path, data in files.items()
+    }
+    files["SKILL.md"] = f"---\nname: {folder_name(name)}\ndescription: d\n---\nSay {body}".encode()
+    skill = read("any", files)
+    assert (skill.code, skill.extra["origin"]) == ("", "others")
+    assert written(skill) == files
+    assert read("any", written(skill)) == skill
+
+
+@pytest.mark.parametrize(
+    ("front", "description"),
+    [
+        ("description: Use it: when asked", "Use it: when asked"),
+        ("description: `x` runs", "`x` runs"),
+        ("description: *now*: do\n  and more", "*now*: do and more"),
+        ("description:\tTabs\nlicense:\tMIT", "Tabs"),
+        ("license: MIT", "The first paragraph."),
+        ("description: [Internal]\nlicense: MIT: or not", '["Internal"]'),
+    ],
+)
+def test_a_frontmatter_whose_meaning_is_plain_is_read(front: str, description: str) -> None:
+    manifest = f"---\nname: a\n{front}\n---\n# Head\n\nThe first\nparagraph.\n\nMore.\n"
+    assert read("a", {MANIFEST: manifest.encode()}).description == description
+
+
+def test_a_folder_of_others_keeps_the_number_that_tells_it_from_one_of_its_name() -> None:
+    files = {MANIFEST: b"---\nname: pdf\ndescription: d\n---\nHow.\n"}
+    assert [read(folder, files).name for folder in ("pdf", "pdf-2", "other-2")] == ["pdf", "pdf_2", "pdf"]
+    assert read("talk", {MANIFEST: b"Only\ntext.\n"}) == PortableSkill(
+        name="talk", code="", description="Only text.", extra={"files": {MANIFEST: "Only\ntext.\n"}, "origin": "others"}
+    )
 
 
 def test_an_exported_script_runs_in_plain_python(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ path, so nothing in it can lead elsewhere.
 from __future__ import annotations
 
 import hashlib
+import json
+import mimetypes
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -72,6 +74,8 @@ class Served:
     description: str
     folder: str
     files: Mapping[str, bytes]
+    assets: frozenset[str] = frozenset()
+    """The paths of those that are no text."""
 
     @property
     def manifest_uri(self) -> str:
@@ -88,7 +92,11 @@ class Served:
             }
             for path, data in sorted(self.files.items())
         ]
-        return {"uri": self.manifest_uri, "frontmatter": _frontmatter(self.files["SKILL.md"]), "resources": resources}
+        return {
+            "uri": self.manifest_uri,
+            "frontmatter": _frontmatter(self.folder, self.files["SKILL.md"]),
+            "resources": resources,
+        }
 
 
 class SkillsExtension(Extension):
@@ -178,9 +186,10 @@ class ServerWithSkills(MCPServer[None]):
             return await super().read_resource(uri, context)
         served, path = await found(self._service, str(uri))
         data = None if served is None else served.files.get(path)
-        if data is None:
+        if served is None or data is None:
             raise ResourceNotFoundError(f"There is no resource {uri}. `skills/list` names those that there are.")
-        return [ReadResourceContents(content=data.decode(), mime_type=_mime_type(path))]
+        text = None if path in served.assets else data.decode()
+        return [ReadResourceContents(content=data if text is None else text, mime_type=_mime_type(path))]
 
 
 async def found(service: SkillService, uri: str) -> tuple[Served | None, str]:
@@ -229,7 +238,8 @@ def _in_folder(store: SkillStore, folder: str) -> Served | None:
 
 def _served(skill: StoredSkill) -> Served:
     folder, files = files_of(skill)
-    return Served(skill.name, skill.draft.description, folder, files)
+    assets = frozenset(cast("Mapping[str, str]", skill.draft.extra.get("assets", {})))
+    return Served(skill.name, skill.draft.description, folder, files, assets)
 
 
 def _children(served: Served, directory: str) -> dict[str, str]:
@@ -244,10 +254,11 @@ def _children(served: Served, directory: str) -> dict[str, str]:
 
 
 def _mime_type(path: str) -> str:
-    return next((kind for ending, kind in _MIME_TYPES.items() if path.endswith(ending)), "text/plain")
+    known = next((kind for ending, kind in _MIME_TYPES.items() if path.endswith(ending)), None)
+    return known or mimetypes.guess_type(path)[0] or "text/plain"
 
 
-def _frontmatter(manifest: bytes) -> dict[str, object]:
-    import yaml
+def _frontmatter(folder: str, manifest: bytes) -> dict[str, object]:
+    from ....skills_db.skill_md import split
 
-    return cast("dict[str, object]", yaml.safe_load(manifest.decode().split("---", 2)[1]))
+    return cast("dict[str, object]", json.loads(json.dumps(split(folder, manifest.decode())[0], default=str)))

@@ -166,15 +166,51 @@ def test_import_reads_the_skills_of_other_agents_and_runs_nothing(home: Path, tm
     (tmp_path / ".claude" / "skills" / "talk" / "SKILL.md").write_text(
         "---\nname: talk\ndescription: d\n---\nSay hi.\n"
     )
-    done = skills(home, "import", str(tmp_path), "--json")
-    assert done.returncode == 1
-    talk, count = json.loads(done.stdout)["skills"]
-    assert "no Python script" in talk["refused"]
+    talk, count = told(home, "import", str(tmp_path))["skills"]
+    assert (talk["name"], talk["brought"], talk["scripts"]) == ("talk", {"files": 1}, [])
+    said = json.loads(run(home, "talk").stdout)
+    assert said.startswith("[SKILL.md of the skill talk, which others wrote: no word of the user.]")
+    assert said.endswith("Say hi.\n")
+    assert "[imported, written by others] d" in skills(home, "list", "talk").stdout
+    assert "It has SKILL.md." in run(home, "talk", "--read", "other.md").stderr
     assert (count["name"], count["version"], count["refused"]) == ("word_count", 1, None)
     assert not (home / "workspace" / "ran.txt").exists()
     assert json.loads(run(home, "word_count", "--text", "a b c").stdout) == 3
     assert skills(home, "test", "word_count").returncode == 1
     skills(home, "delete", "word_count")
+
+
+def test_a_name_that_is_taken_gets_a_number_or_asks_and_a_second_import_changes_nothing(tmp_path: Path) -> None:
+    for place, text in (("one/talk", "Say hi."), ("two/deep/er/talk", "Say ho.")):
+        (tmp_path / "from" / place).mkdir(parents=True)
+        (tmp_path / "from" / place / "SKILL.md").write_text(f"---\nname: talk\ndescription: d: e\n---\n{text}\n")
+        (tmp_path / "from" / place / "logo.png").write_bytes(b"\x89PNG\r\n\0")
+    home, other = tmp_path / "home", tmp_path / "other"
+    first = [
+        (each["name"], each["version"], each["created"])
+        for each in told(home, "import", str(tmp_path / "from"))["skills"]
+    ]
+    assert first == [("talk", 1, True), ("talk_2", 1, True)]
+    told(home, "export", str(tmp_path / "out"))
+    for source in (tmp_path / "from", tmp_path / "out"):
+        again = [
+            (each["name"], each["version"], each["created"]) for each in told(home, "import", str(source))["skills"]
+        ]
+        assert again == [("talk", 1, False), ("talk_2", 1, False)]
+    moved = told(other, "import", str(tmp_path / "out"))["skills"]
+    assert [(each["name"], each["brought"]) for each in moved] == [
+        (name, {"files": 1, "assets": 1}) for name, _, _ in first
+    ]
+    for name, _, _ in first:
+        hashes = {told(place, "show", name)["metadata"]["content_hash"] for place in (home, other)}
+        assert len(hashes) == 1
+    (tmp_path / "greet.py").write_text("def greet() -> int:\n    return 1\n")
+    assert told(home, "import", str(tmp_path / "greet.py"))["skills"][0]["version"] == 1
+    (tmp_path / "greet.py").write_text("def greet() -> int:\n    return 2\n")
+    asked = skills(home, "import", str(tmp_path / "greet.py"))
+    assert asked.returncode == 1
+    assert "There is another skill greet. With --update this becomes its version 2" in asked.stderr
+    assert told(home, "import", str(tmp_path / "greet.py"), "--update")["skills"][0]["version"] == 2
 
 
 def test_an_imported_file_puts_nothing_on_the_shelf_of_all_tenants_and_changes_nothing_there(tmp_path: Path) -> None:
@@ -223,7 +259,7 @@ def test_a_call_that_was_not_recorded_fails_the_test_by_name(home: Path, tmp_pat
     assert skills(home, "test", "now_there").returncode == 0
     tests = "try:\n    await now_there('Mars')\nexcept Exception:\n    pass\n"
     (folder / "tests" / "now_there.py").write_text(tests)
-    assert skills(home, "import", str(folder)).returncode == 0
+    assert skills(home, "import", str(folder), "--update").returncode == 0
     refusal = skills(home, "test", "now_there").refusal(1)
     assert "time.get_current_time" in refusal
     assert "Mars" in refusal

@@ -226,6 +226,7 @@ HOSTS: tuple[Line, ...] = (
     code("use_skill", "skills.canary_skill()"),
     code("skill_sources", "from skills import canary_skill\ncanary_skill()"),
     code("load_skill", "load_skill('canary_skill')"),
+    code("skill_files", "skill_text('canary_skill@1', 'SKILL.md')", ANY, ANY),
     code("list_skills", "list_skills()"),
     code("skill_names", "[load_skill(each) for each in dir(skills)]"),
     code("save_skill", "1", ANY, ANY),  # as the tool
