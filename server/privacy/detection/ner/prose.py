@@ -27,7 +27,8 @@ from .words import (
 
 _CAMEL = re.compile(r"[a-z][A-Z][a-z]*[A-Z]|^[a-z]+[A-Z]")
 _HUMP = re.compile(r"(?!Fitz)[A-Z][a-z]{3,30}[A-Z]")
-_JOINS_NAME = re.compile(r"\.?[ \t]{1,2}|[ ]?-[ ]?")
+# A point behind a longer word than an initial or a title ends a sentence.
+_JOINS_NAME = re.compile(r"(?:(?<![^\W\d_]{3})\.)?[ \t]{1,2}|[ ]?-[ ]?")
 # Between the cells of a table there is no space behind the comma.
 _JOINS_ADDRESS = re.compile(r"[ \t]{0,8}(?:[.#-]|[,;](?=\s))?[ \t]{0,8}\n?[ \t]{0,8}")
 _CAPITAL_BEFORE = re.compile(r"(?:(?<![\w.?!:] )(?<!\A)\b|\b(?:Mr|Mrs|Ms|Mx|Dr|Prof)\.? )[^\W\d_a-z][\w'’-]{1,30} \Z")
