@@ -304,9 +304,7 @@ def person(key: str, parent: str, value: str) -> FieldVerdict | None:
         return FieldVerdict(PiiType.PERSON, _SURE) if _named(value) and not _COMPANY.search(value) else None
     words = set(key.split())
     said = value.rstrip(".!")
-    if not _NAME_KEYS.search(key) and (
-        said.lower() in _STATES or (key in _PROGRAMS and " " not in said and said not in GIVEN_NAMES)
-    ):
+    if not _NAME_KEYS.search(key) and (said.lower() in _STATES or _is_program(key, said)):
         return None
     if words & _NOT_PEOPLE and not words & _PERSON_WORDS & {"account", "policyholder", "lead", "manager"}:
         return None
@@ -459,9 +457,14 @@ class KeyJudge:
         return person(self._key, self._parent, value)
 
 
-def names_product(path: Sequence[str]) -> bool:
-    """Return whether a key says that its value is the name of a product or a company: `brand`, `product_name`."""
-    return bool(path) and in_words(path[-1]).removesuffix(" name") in _PRODUCTS
+def names_product(path: Sequence[str], value: str) -> bool:
+    """Return whether a key says that its value is the name of a product, a company or a program: `brand`, `agent`."""
+    key = in_words(path[-1]) if path else ""
+    return key.removesuffix(" name") in _PRODUCTS or _is_program(key, value.rstrip(".!"))
+
+
+def _is_program(key: str, value: str) -> bool:
+    return key in _PROGRAMS and " " not in value and value not in GIVEN_NAMES
 
 
 def is_label(words: str) -> bool:

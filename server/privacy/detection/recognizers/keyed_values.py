@@ -35,7 +35,7 @@ def field(text: str, path: Sequence[str], start: int, end: int) -> Iterator[Find
     verdict = judge(path, text[start:end])
     if verdict is not None:
         yield Finding(start, end, verdict.type, verdict.score)
-    elif end > start and names_product(path):
+    elif end > start and names_product(path, text[start:end]):
         yield Finding(start, end, THING, SURE_THING)
 
 

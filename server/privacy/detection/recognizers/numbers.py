@@ -148,9 +148,9 @@ def ibans(text: str) -> Iterator[Finding]:
     for match in _SPELLED.finditer(text) if has_digit(text) else ():
         country = match[1].upper()
         rest = _REST[_COUNT[country]].match(text, match.end()) if country in _COUNT else None
-        if rest is not None and iban(said := re.sub("[ -]", "", text[match.start() : rest.end()]).upper()):
-            if _FORM_OF[country].fullmatch(said, 4):
-                yield Finding(match.start(), rest.end(), PiiType.IBAN, 1.0)
+        said = re.sub("[ -]", "", text[match.start() : rest.end()]).upper() if rest is not None else ""
+        if rest is not None and _FORM_OF[country].fullmatch(said, 4) and iban(said):
+            yield Finding(match.start(), rest.end(), PiiType.IBAN, 1.0)
 
 
 def social_security_numbers(text: str) -> Iterator[Finding]:

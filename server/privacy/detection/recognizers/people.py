@@ -79,9 +79,11 @@ _SSH_TARGET = re.compile(
     r"(?<!\w)(?:ssh|scp|sftp|rsync)[ ](?:-\w[ ]?[\w./~-]{0,60}[ ]){0,4}([a-z][\w.-]{2,31})@(?=[\w.-])"
 )
 _HANDLE = re.compile(r"(?<![\w.@/=+-])@([A-Za-z][\w-]{1,30}(?:\.[\w-]{1,30}){0,2})(?![\w@/(=]|\.\w)")
-_FILE = re.compile(
-    r"(?<![\w.])([^\W\d_][\w.'’-]{2,80}|(?:[^\W\d_][\w'’-]{0,30}[ ]){1,4}[\w'’-]{1,40})\.(?:pdf|docx?|odt|rtf|xlsx?|ods|csv|pptx?|txt|eml|msg|vcf|ics|jpe?g|png|heic|tiff?|zip|mp[34]|m4a|wav)(?![\w])"
+_EXTENSION = re.compile(
+    r"\.(?:pdf|docx?|odt|rtf|xlsx?|ods|csv|pptx?|txt|eml|msg|vcf|ics|jpe?g|png|heic|tiff?|zip|mp[34]|m4a|wav)(?!\w)"
 )
+_STEM = re.compile(r"(?:[^\W\d_][\w'’-]{0,30} ){0,4}[\w.'’-]{1,80}\Z")
+_LONGEST_STEM = 80
 _NAME_PARTS = re.compile(r"[A-ZÀ-Þ]?[a-zß-ÿāăąćčđēęěłńňőřśšşţťůűźżžğı'’]+|[A-ZÀ-Þ]+")
 _SYSTEM = frozenset(
     "root invalid user from admin ubuntu debian ec2-user git www-data nobody daemon shared public runner jenkins postgres mysql app node "
@@ -138,8 +140,10 @@ def handles(text: str) -> Iterator[Finding]:
     for match in _HANDLE.finditer(text) if "@" in text else ():
         if _named_in(text, *match.span(1)) or _is_run_together(match[1].lower()):
             yield Finding(*match.span(1), PiiType.USERNAME, 0.7)
-    for match in _FILE.finditer(text) if "." in text else ():
-        if named := _named_in(text, *match.span(1)):
+    for match in _EXTENSION.finditer(text) if "." in text else ():
+        first = max(text.rfind("\n", 0, match.start()) + 1, match.start() - _LONGEST_STEM)
+        stem = _STEM.search(text, first, match.start())
+        if stem and (named := _named_in(text, *stem.span())):
             yield Finding(*named, PiiType.PERSON, 0.65)
 
 
