@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from .findings import Finding, PiiType
 from .keys import is_label, label_at_end
+from .lists import EVERYDAY
 from .scripts import HANGUL, UNSPACED
 
 # Of these, what remains beside a stronger finding is still personal: the rest of an address beside its postal code.
@@ -72,7 +73,8 @@ def _remainders(text: str, taken: bytearray, finding: Finding) -> Iterator[Findi
 # `CV.pdf` behind a name, or `.docx` alone
 _FILE_END = re.compile(r"(?:[ _-](?:[A-Z]{2,3}|[a-z]{2,12}))?\.(?:[a-z]{2}[a-z0-9]{1,2}|7z)(?!\w)")
 _LONGEST_FILE_END, _LONGEST_EXTENSION = 14, 6
-_COLON = re.compile(r"[ ]?:(?!\S)")
+_COLON = re.compile(r"((?:[ ][^\W\d_]{1,16}){0,2})[ ]?:(?!\S)")
+"""Behind a name that runs into the next label: `Jane Roe Date` of `Jane Roe Date of Birth:`."""
 _BEFORE = re.compile(
     r"(?:(?:(?<=\d )[AaPp]\.?[Mm]\.?|(?:Dr|Prof|Mr|Mrs|Ms|Mx|Sr|Sra|Srta|Dra|Sig|Dott|Mme|Mlle|Dhr|Mevr|dr|prof|mr|mrs|ms|DR|PROF|MR|MRS|MS)\.?"
     r"|(?:PD|M|MM|Mag|Ing|Lic|Arq|Avv|Rev|Hon|Doç|Öğr|Uzm|Uz|Av|Okt|Çev|Arş|Gör|Yrd|Sig\.ra|Dott\.ssa|Dr\.ssa|Dipl\.-Ing|Dipl\.-Kfm|Univ\.-?Prof|dhr|mevr|B\.Sc|M\.Sc)\."
@@ -93,8 +95,10 @@ def _without_titles(text: str, finding: Finding) -> Finding:
         start = before.end()
     if not text[end - 1].isascii() and (after := _AFTER.search(text, max(start, end - _LONGEST_AFTER), end)):
         end = after.start()
-    if _COLON.match(text, end) and is_label(text[(label := start + label_at_end(text[start:end])) : end]):
-        end = label
+    if colon := _COLON.match(text, end):
+        label = start + label_at_end(text[start : colon.end(1)])
+        if label < end and (is_label(text[label : colon.end(1)]) or text[label:end].lower() in EVERYDAY):
+            end = label
     if file := _FILE_END.search(text, max(start, end - _LONGEST_FILE_END), end + _LONGEST_EXTENSION):
         end = max(start, file.start()) if file.start() < end else end
     while end > start and text[end - 1].isspace():

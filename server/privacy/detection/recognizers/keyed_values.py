@@ -47,7 +47,7 @@ def _fields(text: str, path: Sequence[str], start: int, end: int) -> Iterator[Fi
     at = start
     for colon in _COLON_AFTER.finditer(text, start, end):
         said = text[at : colon.start()]
-        label = label_at_end(said) if len(said) <= _LONGEST_INLINE else len(said)
+        label = len(said) if len(said) > _LONGEST_INLINE or _PARTS_FIELDS.search(said) else label_at_end(said)
         if not (is_label(said[label:]) or (label < len(said) and _CAPITALISED.fullmatch(said, 0, label))):
             break
         yield from field(text, path, at, at + label)
@@ -56,7 +56,9 @@ def _fields(text: str, path: Sequence[str], start: int, end: int) -> Iterator[Fi
 
 
 _LONGEST_INLINE = 120
-_CAPITALISED = re.compile(r"\s*(?:(?:[^\W\d_a-z][\w.'’-]*|d[aeiou]s?|v[ao]n|der|la|y|e),?\s+){1,6}")
+_PARTS_FIELDS = re.compile(r"[|;\t•·]")
+"""Between fields that `_INLINE` finds."""
+_CAPITALISED = re.compile(r"\s*(?:(?:[^\W\d_a-z][\w.'’-]*|[\d+(#][\w./()+-]*|d[aeiou]s?|v[ao]n|der|la|y|e),?\s+){1,6}")
 
 
 _LINE = re.compile(
