@@ -255,7 +255,8 @@ def _addresses(text: str, judged: Iterable[_Judged]) -> Iterator[Finding]:
     """Join neighbouring words of streets, places and codes to addresses."""
     block: list[_Judged] = []
     for each in judged:
-        if each.kind not in (Label.PLACE, Label.STREET, Label.CODE):
+        word = each.word
+        if each.kind not in (Label.PLACE, Label.STREET, Label.CODE) or _is_heading(text, word.start, word.end):
             yield from _address(text, block)
             block = []
             continue

@@ -48,9 +48,10 @@ def _fields(text: str, path: Sequence[str], start: int, end: int) -> Iterator[Fi
     for colon in _COLON_AFTER.finditer(text, start, end):
         said = text[at : colon.start()]
         label = len(said) if len(said) > _LONGEST_INLINE or _PARTS_FIELDS.search(said) else label_at_end(said)
-        if not (is_label(said[label:]) or (label < len(said) and _CAPITALISED.fullmatch(said, 0, label))):
+        is_told = is_label(said[label:]) or said[:label].rstrip().endswith(".")
+        if not (is_told or _CAPITALISED.fullmatch(said, 0, label)) or label == len(said):
             break
-        yield from field(text, path, at, at + label)
+        yield from field(text, path, at, at + len(said[:label].rstrip(" .")))
         path, at = (said[label:],), colon.end()
     yield from field(text, path, at, end)
 
