@@ -438,6 +438,7 @@ class KeyJudge:
             key, parent = parent, grandparent
         self._key = key if key.count(" ") < _MAX_KEY_WORDS else ""
         self._parent = parent
+        self._heading = path[-1] if path else ""
         self._rule = rule_for(key) if self._key else None
         self._is_secret = self._rule is not None and self._rule.type is PiiType.SECRET
         self._may_name = (
@@ -447,8 +448,8 @@ class KeyJudge:
 
     def __call__(self, value: str) -> FieldVerdict | None:
         """Return what a value is, or None; it is without quotes and without space at its ends."""
-        if not value or len(value) > _MAX_VALUE or not self._key:
-            return None
+        if not value or len(value) > _MAX_VALUE or not self._key or value == self._heading:
+            return None  # a heading that stands in the table again is no value
         rule = self._rule
         if rule is not None and rule.fits(value) and not (self._is_secret and _names_secret(rule, self._key, value)):
             if self._may_name and not _digits(value) and looks_like_full_name(value):
