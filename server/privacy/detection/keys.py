@@ -404,6 +404,7 @@ def label_at_end(said: str) -> int:
 _LABEL_WORD = re.compile(r"\S+")
 _MAX_KEY_WORDS = 8
 _MAX_VALUE = 4096
+_MAX_HEADING = 80
 _LOST = re.compile("\ufffd{1,2}")
 """What stands for a letter that cannot be read: two of them where it was two bytes of UTF-8."""
 _LOST_MAX = 2
@@ -438,7 +439,7 @@ class KeyJudge:
             key, parent = parent, grandparent
         self._key = key if key.count(" ") < _MAX_KEY_WORDS else ""
         self._parent = parent
-        self._heading = path[-1] if path else ""
+        self._heading = in_words(path[-1]) if path else ""
         self._rule = rule_for(key) if self._key else None
         self._is_secret = self._rule is not None and self._rule.type is PiiType.SECRET
         self._may_name = (
@@ -448,7 +449,9 @@ class KeyJudge:
 
     def __call__(self, value: str) -> FieldVerdict | None:
         """Return what a value is, or None; it is without quotes and without space at its ends."""
-        if not value or len(value) > _MAX_VALUE or not self._key or value == self._heading:
+        if not value or len(value) > _MAX_VALUE or not self._key:
+            return None
+        if value[0].lower() == self._heading[:1] and in_words(value[:_MAX_HEADING]) == self._heading:
             return None  # a heading that stands in the table again is no value
         rule = self._rule
         if rule is not None and rule.fits(value) and not (self._is_secret and _names_secret(rule, self._key, value)):
