@@ -451,7 +451,7 @@ class KeyJudge:
         """Return what a value is, or None; it is without quotes and without space at its ends."""
         if not value or len(value) > _MAX_VALUE or not self._key:
             return None
-        if value[0].lower() == self._heading[:1] and in_words(value[:_MAX_HEADING]) == self._heading:
+        if value.lstrip("\ufeff")[:1].lower() == self._heading[:1] and in_words(value[:_MAX_HEADING]) == self._heading:
             return None  # a heading that stands in the table again is no value
         rule = self._rule
         if rule is not None and rule.fits(value) and not (self._is_secret and _names_secret(rule, self._key, value)):
