@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import regex
 
-from .findings import ENTRY_POINTS, TYPE_NAME, DetectionFailed, Finding, Found, KeyedText, PiiType
+from .findings import ENTRY_POINTS, THING, TYPE_NAME, DetectionFailed, Finding, Found, KeyedText, PiiType
 from .fitting import Allowed, disjoint, fitted, same_values, without_names_of_code
 from .keys import KEYS_OF_THINGS, LIKELY, FieldVerdict, in_words, judge
 from .recognizers.addresses import addresses
@@ -23,7 +23,7 @@ from .recognizers.identifiers import births, identifiers
 from .recognizers.keyed_values import assignments, json_pairs, lines
 from .recognizers.latin_prose import latin_prose
 from .recognizers.numbers import cards, devices, fixed_widths, ibans, social_security_numbers, wallets
-from .recognizers.people import accounts, emails, people
+from .recognizers.people import accounts, emails, handles, people
 from .recognizers.phones import phones
 from .recognizers.secrets import long_secrets, secrets
 from .recognizers.spaced_prose import spaced_prose
@@ -60,7 +60,7 @@ def _recognizer(find: Find, types: str, *, is_latin: bool = False, is_far: bool 
     return Recognizer(find, frozenset(types.split()), is_latin, is_far)
 
 
-_ANY = " ".join(PiiType)
+_ANY = " ".join([*PiiType, THING])
 RECOGNIZERS = (
     _recognizer(secrets, "SECRET", is_latin=True),
     _recognizer(long_secrets, "SECRET", is_latin=True, is_far=True),
@@ -76,6 +76,7 @@ RECOGNIZERS = (
     _recognizer(addresses, "ADDRESS ZIP LOCATION", is_latin=True),
     _recognizer(accounts, "USERNAME", is_latin=True),
     _recognizer(people, "PERSON USERNAME PHONE ADDRESS DOB"),
+    _recognizer(handles, "PERSON USERNAME"),
     _recognizer(json_pairs, _ANY, is_far=True),
     _recognizer(assignments, _ANY),
     _recognizer(lines, _ANY),
@@ -301,7 +302,8 @@ class Detector:
             by_model = without_names_of_code(text, self._names.find(text, _settled(found)))
             found = disjoint(text, self._kept(text, [*found, *by_model]))
         found = sorted([*found, *self._kept(text, same_values(text, found))])
-        return [each for each in found if not self.options.types or each.type in self.options.types]
+        wanted = self.options.types
+        return [each for each in found if (each.type in wanted if wanted else each.type != THING)]
 
     def _by_rules(self, text: str) -> list[Finding]:
         """Run the recognizers over blocks that overlap by more than anything personal is long, so no seam cuts it."""

@@ -43,6 +43,10 @@ class PiiType(StrEnum):
     SECRET = "SECRET"  # noqa: S105 - the name of a type
 
 
+THING, SURE_THING = "THING", 0.7
+"""The type, until findings are decided on, of what a key says is no person's, and how sure that is."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
     """Characters `start` to `end` (half open) of a text are of `type`; `score` is 0 to 1."""

@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from .findings import Finding, PiiType
+from .keys import is_label, label_at_end
+from .lists import EVERYDAY
 from .scripts import HANGUL, UNSPACED
 
 # Of these, what remains beside a stronger finding is still personal: the rest of an address beside its postal code.
@@ -68,8 +70,13 @@ def _remainders(text: str, taken: bytearray, finding: Finding) -> Iterator[Findi
 
 
 # Those that are also words or names count with their point alone.
+# `CV.pdf` behind a name, or `.docx` alone
+_FILE_END = re.compile(r"(?:[ _-](?:[A-Z]{2,3}|[a-z]{2,12}))?\.(?:[a-z]{2}[a-z0-9]{1,2}|7z)(?!\w)")
+_LONGEST_FILE_END, _LONGEST_EXTENSION = 14, 6
+_COLON = re.compile(r"((?:[ ][^\W\d_]{1,16}){0,2})[ ]?:(?!\S)")
+"""Behind a name that runs into the next label: `Jane Roe Date` of `Jane Roe Date of Birth:`."""
 _BEFORE = re.compile(
-    r"(?:(?:(?:Dr|Prof|Mr|Mrs|Ms|Mx|Sr|Sra|Srta|Dra|Sig|Dott|Mme|Mlle|Dhr|Mevr|dr|prof|mr|mrs|ms|DR|PROF|MR|MRS|MS)\.?"
+    r"(?:(?:(?<=\d )[AaPp]\.?[Mm]\.?|(?:Dr|Prof|Mr|Mrs|Ms|Mx|Sr|Sra|Srta|Dra|Sig|Dott|Mme|Mlle|Dhr|Mevr|dr|prof|mr|mrs|ms|DR|PROF|MR|MRS|MS)\.?"
     r"|(?:PD|M|MM|Mag|Ing|Lic|Arq|Avv|Rev|Hon|Doç|Öğr|Uzm|Uz|Av|Okt|Çev|Arş|Gör|Yrd|Sig\.ra|Dott\.ssa|Dr\.ssa|Dipl\.-Ing|Dipl\.-Kfm|Univ\.-?Prof|dhr|mevr|B\.Sc|M\.Sc)\."
     r"|Miss|Sir|Dame|Herrn?|Frau|Monsieur|Madame|Mademoiselle|Señora?|Señorita|Signora?|Signorina|Senhora?|Doutora?"
     r"|[Mm]evrouw|[Mm]eneer|[Pp]ani?|Bay|Bayan|Sayın"
@@ -88,6 +95,14 @@ def _without_titles(text: str, finding: Finding) -> Finding:
         start = before.end()
     if not text[end - 1].isascii() and (after := _AFTER.search(text, max(start, end - _LONGEST_AFTER), end)):
         end = after.start()
+    if colon := _COLON.match(text, end):
+        label = start + label_at_end(text[start : colon.end(1)])
+        if label < end and (is_label(text[label : colon.end(1)]) or text[label:end].lower() in EVERYDAY):
+            end = label
+    if file := _FILE_END.search(text, max(start, end - _LONGEST_FILE_END), end + _LONGEST_EXTENSION):
+        end = max(start, file.start()) if file.start() < end else end
+    while end > start and text[end - 1].isspace():
+        end -= 1
     if (start, end) == (finding.start, finding.end) or sum(map(str.isalpha, text[start:end])) < _FEWEST_LETTERS:
         return finding
     return Finding(start, end, finding.type, finding.score)
@@ -126,8 +141,22 @@ def fitted(text: str, findings: Iterable[Finding]) -> Iterator[Finding]:
     for each in findings:
         if each.type == PiiType.PERSON:
             yield _without_titles(text, each)
-        elif each.type not in _NUMBERS or not _is_amount(text, each):
+        elif each.type not in _NUMBERS or not (_is_amount(text, each) or _is_of_thing(text, each)):
             yield each
+
+
+_SERIAL = re.compile(
+    r"(?i)(?:\b(?:s/n|serial|serien-?(?:nr|nummer)|seriennummer|num[eé]ro de s[eé]rie|n[uú]mero de serie|batch|lot|sku|part|charge)(?: ?(?:no|number|nr|num|id))?|arn:[\w-]{1,20}:[\w-]{0,30}:[\w-]{0,30})[\"']?[ .:#=]{1,3}[\"']?\Z"
+)
+_LONGEST_SERIAL = 90
+_LISTED = re.compile(r"0\d{5,12}(?:[ ]0\d{5,12}){1,3}")
+
+
+def _is_of_thing(text: str, finding: Finding) -> bool:
+    """Return whether a number is that of a thing or of a cloud's account, or several with leading zeros in a row."""
+    return _SERIAL.search(text, max(0, finding.start - _LONGEST_SERIAL), finding.start) is not None or (
+        finding.type == PiiType.PHONE and _LISTED.fullmatch(text, finding.start, finding.end) is not None
+    )
 
 
 def _is_amount(text: str, finding: Finding) -> bool:

@@ -16,8 +16,8 @@ from itertools import product
 from typing import Any
 
 from .findings import PiiType
-from .lists import lists
-from .names import looks_like_local_name
+from .lists import EVERYDAY, lists
+from .names import GIVEN_NAMES, looks_like_local_name
 from .scripts import without_accents
 
 
@@ -223,7 +223,10 @@ _NAME_KEYS, _PERSON_KEYS = _phrases(_LATIN["names of people"]), _phrases(_LATIN[
 _LOCAL_NAME_KEYS, _LOCAL_NEVER, _LOCAL_PLACE_OF_BIRTH = (
     _phrases(_LOCAL[each]) for each in ("names of people", "never", "place of birth")
 )
-_PERSON_WORDS, _NOT_PEOPLE = (frozenset(_LATIN[f"words for {each}"].split()) for each in ("people", "things"))
+_PERSON_WORDS, _NOT_PEOPLE, _PRODUCTS = (
+    frozenset(_LATIN[f"words for {each}"].split()) for each in ("people", "things", "products")
+)
+_STATES = EVERYDAY | frozenset(_LATIN["what somebody is"].split())
 
 
 @lru_cache(maxsize=16384)
@@ -263,6 +266,8 @@ def _is_role(key: str) -> bool:
 _ROLES_OF_MACHINES = frozenset(
     "account agent profile tenant host identity operator worker handler actor owner manager client lead".split()
 )
+_PROGRAMS = frozenset("agent host worker handler profile identity".split())
+"""What programs are called too: one word below these is a person's only where it is a given name."""
 _NOBODY = re.compile(
     r"[@/\\{}<>=_$:;|\[\]()#*+]|\.(?:com|org|io|py|js|net|de)\b|\A[a-z]+(?:[-.][a-z]+)+\Z|\A[a-z]+[A-Z]"
 )
@@ -298,6 +303,9 @@ def person(key: str, parent: str, value: str) -> FieldVerdict | None:
     if not key.isascii() and _names_people(key):
         return FieldVerdict(PiiType.PERSON, _SURE) if _named(value) and not _COMPANY.search(value) else None
     words = set(key.split())
+    said = value.rstrip(".!")
+    if not _NAME_KEYS.search(key) and (said.lower() in _STATES or _is_program(key, said)):
+        return None
     if words & _NOT_PEOPLE and not words & _PERSON_WORDS & {"account", "policyholder", "lead", "manager"}:
         return None
     if _NAME_KEYS.search(key) or (key.endswith(("name", "names", " nm")) and words & _PERSON_WORDS):
@@ -361,15 +369,42 @@ def looks_like_full_name(value: str) -> bool:
         2 <= len(words) <= 5
         and all(word[0].isupper() or word.lower() in _PARTICLES for word in words)
         and (words[0][0].isupper() or words[-1][0].isupper())
-        and not any(word.isupper() and len(word.strip(".")) > 2 for word in words)
+        and (not any(word.isupper() and len(word.strip(".")) > 2 for word in words) or _is_in_capitals(words))
         and not _COMPANY.search(value)
         and not set(value.lower().split()) & _NOT_PEOPLE
         and all(c.isalpha() or c in " .'’-," for c in value)
     )
 
 
+_GIVEN_IN_CAPITALS = frozenset(name.upper() for name in GIVEN_NAMES if name.lower() not in EVERYDAY)
+
+
+def _is_in_capitals(words: Sequence[str]) -> bool:
+    """Return whether words in capitals are a name: one is a given name, or an initial ends `DOE, J` and `ROE, JANE L`."""
+    return all(map(str.isupper, words)) and (
+        not _GIVEN_IN_CAPITALS.isdisjoint((words[0], words[-1], words[1]))
+        or (words[0].endswith(",") and len(words[-1].strip(".")) == 1)
+    )
+
+
+def label_at_end(said: str) -> int:
+    """Return where in some words the name of the next field begins, as in `Jane Roe Date of Birth` before a colon.
+
+    Of words that are no known label only the last counts, and those before it that are no names; the first is never one.
+    """
+    words = list(_LABEL_WORD.finditer(said))
+    if len(words) < 2:
+        return len(said)
+    first = next((at for at in range(len(words) - 1, 0, -1) if is_label(said[words[at].start() :])), len(words) - 1)
+    while first > 1 and words[first - 1][0].strip(".,").lower() in EVERYDAY:
+        first -= 1
+    return words[first].start()
+
+
+_LABEL_WORD = re.compile(r"\S+")
 _MAX_KEY_WORDS = 8
 _MAX_VALUE = 4096
+_MAX_HEADING = 80
 _LOST = re.compile("\ufffd{1,2}")
 """What stands for a letter that cannot be read: two of them where it was two bytes of UTF-8."""
 _LOST_MAX = 2
@@ -404,6 +439,7 @@ class KeyJudge:
             key, parent = parent, grandparent
         self._key = key if key.count(" ") < _MAX_KEY_WORDS else ""
         self._parent = parent
+        self._heading = in_words(path[-1]) if path else ""
         self._rule = rule_for(key) if self._key else None
         self._is_secret = self._rule is not None and self._rule.type is PiiType.SECRET
         self._may_name = (
@@ -415,12 +451,24 @@ class KeyJudge:
         """Return what a value is, or None; it is without quotes and without space at its ends."""
         if not value or len(value) > _MAX_VALUE or not self._key:
             return None
+        if value.lstrip("\ufeff")[:1].lower() == self._heading[:1] and in_words(value[:_MAX_HEADING]) == self._heading:
+            return None  # a heading that stands in the table again is no value
         rule = self._rule
         if rule is not None and rule.fits(value) and not (self._is_secret and _names_secret(rule, self._key, value)):
             if self._may_name and not _digits(value) and looks_like_full_name(value):
                 return FieldVerdict(PiiType.PERSON, LIKELY)
             return self._verdict
         return person(self._key, self._parent, value)
+
+
+def names_product(path: Sequence[str], value: str) -> bool:
+    """Return whether a key says that its value is the name of a product, a company or a program: `brand`, `agent`."""
+    key = in_words(path[-1]) if path else ""
+    return key.removesuffix(" name") in _PRODUCTS or _is_program(key, value.rstrip(".!"))
+
+
+def _is_program(key: str, value: str) -> bool:
+    return key in _PROGRAMS and " " not in value and value not in GIVEN_NAMES
 
 
 def is_label(words: str) -> bool:

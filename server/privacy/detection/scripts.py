@@ -21,7 +21,9 @@ DEVANAGARI = "\u0900-\u0963\u0970-\u097f"
 UNSPACED = f"{HAN}{KANA}\u0e01-\u0e4e"
 """Letters of scripts that put no space between words."""
 
-_MARKED = re.compile("[\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0eff\u200c\u200d]")
+_MARKED = re.compile(
+    "[\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0eff\u200c\u200d\uff0b\uff0d\uff10-\uff19\uff20-\uff3a\uff41-\uff5a]"
+)
 # Of a vowel sign of Devanagari the letter of the same vowel, so that words stay different; of other marks any letter.
 _VOWELS = {
     "ा": "आ", "ि": "इ", "ी": "ई", "ु": "उ", "ू": "ऊ", "ृ": "ऋ", "े": "ए", "ै": "ऐ", "ो": "ओ", "ौ": "औ", "ॉ": "ऑ", "ॅ": "ऍ",
@@ -34,6 +36,12 @@ _LETTERS: dict[int, int] = {
     if unicodedata.category(chr(mark)).startswith("M")
 }
 _LETTERS.update({0x200C: ord("ऽ"), 0x200D: ord("ऽ")})
+_LETTERS.update(
+    {
+        wide: wide - 0xFEE0
+        for wide in (0xFF0B, 0xFF0D, *range(0xFF10, 0xFF1A), *range(0xFF20, 0xFF3B), *range(0xFF41, 0xFF5B))
+    }
+)
 _LETTERS.update({ord(mark): ord(letter) for mark, letter in _VOWELS.items()})
 _TOUCHES = re.compile(f"[{UNSPACED}{HANGUL}](?=[A-Za-z0-9+(])|(?<=[A-Za-z0-9)])[{UNSPACED}{HANGUL}]")
 

@@ -77,7 +77,9 @@ class KnownValues:
         if indexes:
             from .forms.form_index import find
 
-            yield from (Span(hit.start + start, hit.end + start, hit.kind) for hit in find(part, indexes))
+            opens, closes = start == 0 or text[start - 1] == "\n", start + len(part) == len(text)
+            hits = find(part, indexes, opens=opens, closes=closes)
+            yield from (Span(hit.start + start, hit.end + start, hit.kind) for hit in hits)
         for each in generations:
             for begin, finish in each.secrets_in(part):
                 yield Span(begin + start, finish + start, "SECRET")

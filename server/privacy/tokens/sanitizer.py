@@ -26,7 +26,7 @@ from ...errors import HostWorkRefused, PrivacyFailed
 from ...host_work import checked, checkpoint
 from ..detection.findings import Detection, DetectionFailed, KeyedText
 from ..token_texts import Edit, Mention, Span, gaps, mentions_in, spliced, tokens_in
-from .forms.escapes import encoded
+from .forms.escapes import encoded, mail
 from .grids import LEAST_CHARS as LONG_CHARS
 from .grids import Grid, grid_of
 from .known_values import load_forms
@@ -416,14 +416,18 @@ def _detect(detector: Detection, leaves: Sequence[Leaf]) -> list[list[Span]]:
 
 def _with_encoded(detector: Detection, leaves: Sequence[Leaf], found: list[list[Span]]) -> list[list[Span]]:
     """Return what was found in each leaf, with what is detected in texts that stand in it as base64 or hexadecimal."""
-    said = [(number, each) for number, leaf in enumerate(leaves) for each in encoded(leaf.text)]
+    said = [(number, each) for number, leaf in enumerate(leaves) for each in (*mail(leaf.text), *encoded(leaf.text))]
     said = [(number, each) for number, each in said if len(each.text) >= _ENCODED_LEAST]
     if not said:
         return found
     found = [list(spans) for spans in found]
     detected = detector.find_leaves([KeyedText((), each.text) for _number, each in said])
     for (number, each), findings in zip(said, detected, strict=True):
-        found[number] += (Span(*each.place(one.start, one.end), str(one.type)) for one in findings)
+        found[number] += (
+            Span(*each.place(one.start, one.end), str(one.type))
+            for one in findings
+            if each.concerns(one.start, one.end)
+        )
     return found
 
 

@@ -13,6 +13,7 @@ from ..lists import EVERYDAY, LABELS, NO_NAMES
 from ..recognizers.keyed_values import names_thing
 from .model import Label, Rampart
 from .words import (
+    SMALL_FAMILIES,
     SMALL_GIVEN,
     Word,
     comes_after_cue,
@@ -27,7 +28,8 @@ from .words import (
 
 _CAMEL = re.compile(r"[a-z][A-Z][a-z]*[A-Z]|^[a-z]+[A-Z]")
 _HUMP = re.compile(r"(?!Fitz)[A-Z][a-z]{3,30}[A-Z]")
-_JOINS_NAME = re.compile(r"\.?[ \t]{1,2}|[ ]?-[ ]?")
+# A point behind a longer word than an initial or a title ends a sentence.
+_JOINS_NAME = re.compile(r"(?:(?<![^\W\d_]{3})\.)?[ \t]{1,2}|[ ]?-[ ]?")
 # Between the cells of a table there is no space behind the comma.
 _JOINS_ADDRESS = re.compile(r"[ \t]{0,8}(?:[.#-]|[,;](?=\s))?[ \t]{0,8}\n?[ \t]{0,8}")
 _CAPITAL_BEFORE = re.compile(r"(?:(?<![\w.?!:] )(?<!\A)\b|\b(?:Mr|Mrs|Ms|Mx|Dr|Prof)\.? )[^\W\d_a-z][\w'’-]{1,30} \Z")
@@ -148,6 +150,8 @@ def _names(text: str, judged: Iterable[_Judged]) -> Iterator[Finding]:
 def _name(text: str, start: int, end: int, chance: float, *, in_prose: bool) -> Iterator[Finding]:
     if _COMPANY_AFTER.match(text, max(end, 0)) or _is_label(text, start, end) or _is_thing(text, start, end):
         return
+    if _is_heading(text, start, end) or _is_shouted(text, start, end):
+        return
     if (
         not in_prose
         and chance < _SURE_ALONE
@@ -184,6 +188,41 @@ def _is_label(text: str, start: int, end: int) -> bool:
     return len(line) <= _LONGEST_HEADING and sum(map(is_label, _SEPARATOR.split(line))) > 1
 
 
+def _is_heading(text: str, start: int, end: int) -> bool:
+    """Return whether a name is a cell of the first line of a table, which has no digits: the second has as many cells."""
+    first = text.rfind("\n", max(0, start - _LONGEST_HEADING), start) + 1
+    last = text.find("\n", end, end + _LONGEST_HEADING)
+    line = text[first : last if last >= 0 else len(text)]
+    if (
+        (first and text[first - 2 : first - 1] not in {"", "\n"})
+        or any(map(str.isdigit, line))
+        or len(line) > _LONGEST_HEADING
+    ):
+        return False
+    separator = max(_SEPARATORS, key=line.count)
+    cells = [cell.strip("\"'` ") for cell in line.strip(separator).split(separator)]
+    if len(cells) < 3 or len(set(cells)) < len(cells) or not all(_HEADING_CELL.fullmatch(cell) for cell in cells):
+        return False
+    following = text[last + 1 : last + 1 + _LONGEST_HEADING].partition("\n")[0] if last >= 0 else ""
+    if following.count(separator) >= line.count(separator):
+        return any(map(str.isdigit, following)) or set(following) <= set("|-: +=")
+    return first == 0 and any(cell.lower() in NO_NAMES or is_label(cell) for cell in cells)
+
+
+def _is_shouted(text: str, start: int, end: int) -> bool:
+    """Return whether one word in a line of capitals is all there is, and no known name: there any word is written so."""
+    said = text[start:end].lower()
+    if not text[start:end].isupper() or not said.isalpha() or said in SMALL_GIVEN or said in SMALL_FAMILIES:
+        return False
+    first = text.rfind("\n", max(0, start - _LONGEST_HEADING), start) + 1
+    line = text[first:end] + text[end : end + _LONGEST_HEADING].partition("\n")[0]
+    return line.isupper() and len(line.split()) > _FEWEST_SHOUTED
+
+
+_HEADING_CELL = re.compile(r"[^\W\d_][\w .()/#%&'’-]{0,40}")
+_FEWEST_SHOUTED = 2
+
+
 def _is_thing(text: str, start: int, end: int) -> bool:
     """Return whether a name is that of a thing: `{"name": "Oak Chair", "price": 129}`."""
     return _NAME_BEFORE.search(text, max(0, start - _LONGEST_LABEL), start) is not None and names_thing(
@@ -216,7 +255,8 @@ def _addresses(text: str, judged: Iterable[_Judged]) -> Iterator[Finding]:
     """Join neighbouring words of streets, places and codes to addresses."""
     block: list[_Judged] = []
     for each in judged:
-        if each.kind not in (Label.PLACE, Label.STREET, Label.CODE):
+        word = each.word
+        if each.kind not in (Label.PLACE, Label.STREET, Label.CODE) or _is_heading(text, word.start, word.end):
             yield from _address(text, block)
             block = []
             continue

@@ -32,7 +32,7 @@ _WORD = r"[^\W\d_][\w'’.-]{0,24}"
 _CAPITAL = r"(?:[A-ZÀ-ÖØ-ÞĀŁŚŠŽČĐ][\w'’.-]{0,24}|[a-z]{1,3}['’][A-ZÀ-Þ][\w'’-]{1,24}|d[aeiou]s?|de[lrn]?|l[aeo]s?|von|van|der|den|zu[rm]?|am|im|of|the|und|y|e|i|\d{1,2}(?:st|nd|rd|th))"
 _UNIT = r"(?:[ ,\n]{1,3}(?:Apt|Apartment|Suite|Ste|Unit|Floor|Flat|Room|Rm|Bldg|Building|No|Nr|Stiege|Top|Piso|Apto|Etage|Puerta|Escalera|Appartamento|Interno|Piano|#)\.?[ ]?[\w-]{1,8})?"
 _NUMBER_FIRST = re.compile(
-    rf"(?<![\w.,:/#$€£%-])\d{{1,6}}[A-Za-z]?(?:[-/]\d{{1,5}})?,? (?:[NSEW]{{1,2}}\.? )?(?:[^\W\d_a-z][\w'’.-]{{0,24}}[ -]){{1,4}}({'|'.join(sorted(_ENGLISH, key=len, reverse=True))})\b\.?(?: [NSEW]{{1,2}}\b)?{_UNIT}"
+    rf"(?<![\w.,:/#$€£%-])\d{{1,6}}[A-Za-z]?(?:[-/]\d{{1,5}})?,? (?:[NSEW]{{1,2}}\.? )?(?:[^\W\d_a-z][\w'’.-]{{0,24}}[ -]){{1,4}}({'|'.join(sorted((*_ENGLISH, *map(str.upper, _SURE_ENGLISH)), key=len, reverse=True))})\b\.?(?: [NSEW]{{1,2}}\b)?{_UNIT}"
 )
 _BEFORE_NUMBER = re.compile(
     r"(?<![\w.])(?:H\. ?No\.?|House No\.?|Flat(?: No\.?)?|Plot(?: No\.?)?|Door No\.?|Unit|Apt\.?|Suite) ?\Z"
@@ -97,7 +97,7 @@ def addresses(text: str) -> Iterator[Finding]:
     if not has_digit(text):
         return
     for match in _NUMBER_FIRST.finditer(text):
-        sure = match[1] in _SURE_ENGLISH
+        sure = match[1].title() in _SURE_ENGLISH
         word = _BEFORE_NUMBER.search(text, max(0, match.start() - _LONGEST_BEFORE_NUMBER), match.start())
         start = word.start() if word else match.start()
         yield Finding(start, match.end(), PiiType.ADDRESS, 0.75 if sure else 0.6)

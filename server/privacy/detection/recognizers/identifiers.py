@@ -95,6 +95,12 @@ _KINDS = (
         r"[A-Z]{2} ?\d{2} ?\d{2} ?\d{2} ?[A-D]|\d{1,2}\.\d{3}\.\d{3}-[\dX]|(?=[A-Z0-9 -]{0,18}\d{3})[A-Z0-9](?:[A-Z0-9-]| (?=[A-Z0-9]*\d)){3,19}[A-Z0-9]",
     ),
     _kind(
+        PiiType.NATIONAL_ID,
+        r"居民身份证|身份证|身份證|統一編號|주민등록번호|주민번호|외국인등록번호|マイナンバー|個人番号|(?-i:CNP)\b|(?-i:AHV)\b|(?-i:AVS)\b|henkilötunnus|personbeteckning|sosiaaliturvatunnus|(?-i:HETU)\b|versicherten|kvnr\b|rodné číslo|rodne cislo|fødselsnummer|(?-i:EGN)\b|(?-i:ЕГН)\b"
+        r"|(?-i:JMBG)\b|(?-i:OIB)\b|(?-i:EMŠO)\b|isikukood|asmens kodas|personas kods|(?-i:ИНН)\b|(?-i:СНИЛС)\b|(?-i:РНОКПП)\b|(?-i:AMKA)\b|(?-i:ΑΜΚΑ)\b|(?-i:PPSN?)\b|rijksregisternummer|(?-i:NISS)\b|(?-i:TCKN)\b|kimlik no|आधार|الرقم القومي|الرقم الوطني|رقم الهوية|תעודת זהות|เลขประจำตัวประชาชน",
+        r"\d{6}[-+A-FU-Y]\d{3}[0-9A-Y]|[A-Z]\d{9}|(?:\d[ ./-]?){7,17}[\dXA-Z]",
+    ),
+    _kind(
         PiiType.DATE_OF_BIRTH,
         r"DOB\b|D\.O\.B\.?|date of birth|born|birth ?date|birthday|BDAY\b|geboren|geburtsdatum|geb\.|né(?:e)? le|date de naissance|nacimiento|nacid[oa]|nato il|nata il|nascita|"
         r"nasc(?:id[oa]|imento)|urodz(?:on[ya]|enia)|doğum tarihi\w{0,2}|geboortedatum|fødselsdato|födelsedatum",
@@ -108,7 +114,7 @@ _KINDS = (
     ),
 )
 _BRIDGE = re.compile(
-    r"(?:[\s:#=.()'\"’*-]{0,4}(?i:is|was|am|el|em|il|op|den|dnia|dne|für|için|van|von|de|number|no|num|nr|id|of|to|as|for|with|like|on|code|card|the|ist|es|est|my|ending|n|nr|num|n[º°]|numero|número|numéro|nummer|in|details|info|identification|and)(?=[\s:#=.()'\"’*-])){0,5}"
+    r"(?:[\s:#=.()'\"’*-]{0,4}(?i:is|was|am|el|em|il|op|den|dnia|dne|für|için|van|von|de|number|no|num|nr|id|号码?|號碼?|番号|번호|of|to|as|for|with|like|on|code|card|the|ist|es|est|my|ending|n|nr|num|n[º°]|numero|número|numéro|nummer|in|details|info|identification|and)(?=[\s:#=.()'\"’*-])){0,5}"
     r"[\s:#=.()'\"’*-]{1,6}"
 )
 
@@ -155,11 +161,15 @@ def _number_before(kind: _Kind, text: str, end: int) -> Iterator[Finding]:
 def _number(kind: _Kind, text: str, at: int) -> Iterator[Finding]:
     bridge = _BRIDGE.match(text, at)
     value = bridge and kind.value.match(text, bridge.end())
+    if bridge and value and kind.type is PiiType.BANK and _CLOUD.fullmatch(value[1]) and "id" in bridge[0].lower():
+        return
     if value:
         found = value[1].rstrip(" -.")
         yield Finding(value.start(1), value.start(1) + len(found), kind.type, 0.8)
 
 
+_CLOUD = re.compile(r"\d{12}")
+"""The id of an account of a cloud."""
 _MONTHS = r"[^\W\d_]{2,16}\.?"
 _DATE = re.compile(
     rf"(?<![A-Za-z0-9./-])(?:\d{{1,4}}[-/.]\d{{1,2}}[-/.]\d{{1,4}}|\d{{1,2}}\.?(?:st|nd|rd|th)?(?: of| de)? {_MONTHS},?(?: de| del)? \d{{4}}|{_MONTHS} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}"

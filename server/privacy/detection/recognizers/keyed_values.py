@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import unquote_plus
 
-from ..findings import Finding, PiiType
-from ..keys import KEYS_OF_THINGS, LIKELY, judge
+from ..findings import SURE_THING, THING, Finding, PiiType
+from ..keys import KEYS_OF_THINGS, LIKELY, is_label, judge, label_at_end, names_product
 from ..scripts import holds
 
 _QUOTES = "\"'`"
@@ -35,6 +35,31 @@ def field(text: str, path: Sequence[str], start: int, end: int) -> Iterator[Find
     verdict = judge(path, text[start:end])
     if verdict is not None:
         yield Finding(start, end, verdict.type, verdict.score)
+    elif end > start and names_product(path, text[start:end]):
+        yield Finding(start, end, THING, SURE_THING)
+
+
+_COLON_AFTER = re.compile(r"(?<=[^\W_])[ ]?:(?=[ \t]|\Z)")
+
+
+def _fields(text: str, path: Sequence[str], start: int, end: int) -> Iterator[Finding]:
+    """Yield what `field` does, of each of the fields that a line holds: `Patient: Jane Roe DOB: 7/30/1978`."""
+    at = start
+    for colon in _COLON_AFTER.finditer(text, start, end):
+        said = text[at : colon.start()]
+        label = len(said) if len(said) > _LONGEST_INLINE or _PARTS_FIELDS.search(said) else label_at_end(said)
+        is_told = is_label(said[label:]) or said[:label].rstrip().endswith(".")
+        if not (is_told or _CAPITALISED.fullmatch(said, 0, label)) or label == len(said):
+            break
+        yield from field(text, path, at, at + len(said[:label].rstrip(" .")))
+        path, at = (said[label:],), colon.end()
+    yield from field(text, path, at, end)
+
+
+_LONGEST_INLINE = 120
+_PARTS_FIELDS = re.compile(r"[|;\t•·]")
+"""Between fields that `_INLINE` finds."""
+_CAPITALISED = re.compile(r"\s*(?:(?:[^\W\d_a-z][\w.'’-]*|[\d+(#][\w./()+-]*|d[aeiou]s?|v[ao]n|der|la|y|e),?\s+){1,6}")
 
 
 _LINE = re.compile(
@@ -75,7 +100,7 @@ def lines(text: str) -> Iterator[Finding]:
             end = _BETWEEN_BARS.match(text, end).end()  # type: ignore[union-attr]  # it matches nothing too
         if end > start:
             done = end
-            yield from field(text, (match[1],), start, end)
+            yield from _fields(text, (match[1],), start, end)
 
 
 def _nested(text: str) -> Iterator[Finding]:
@@ -97,7 +122,7 @@ def _nested(text: str) -> Iterator[Finding]:
             if len(above) < _DEEPEST:
                 above.append((indent, key))
         else:
-            yield from field(text, [*(name for _, name in above), key], *_span(line))
+            yield from _fields(text, [*(name for _, name in above), key], *_span(line))
 
 
 def _span(line: re.Match[str]) -> tuple[int, int]:

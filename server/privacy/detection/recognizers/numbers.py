@@ -83,6 +83,9 @@ _FORMS = (
     "SM1a10n12c TN20n TR6n16c UA6n19c VG4a16n XK16n"
 )
 """What follows the check digits, by country: ISO 13616, IBAN registry."""
+_COUNT = {form[:2]: sum(map(int, re.findall(r"(\d+)[nac]", form))) for form in _FORMS.split()}
+_SPELLED = re.compile(r"(?<![A-Za-z0-9])([A-Za-z]{2})[ -]?\d{2}(?=[ -]?[A-Za-z0-9]{4})")
+_REST = {count: re.compile(rf"(?:[ -]?[A-Za-z0-9]){{{count}}}(?![A-Za-z0-9])") for count in set(_COUNT.values())}
 _FORM_LETTERS = {"n": "[0-9]", "a": "[A-Z]", "c": "[A-Z0-9]"}
 _FORM_OF = {
     form[:2]: re.compile(
@@ -94,9 +97,9 @@ _BEGINNING = re.compile(r"[A-Z]{2}[0-9]{2}(?=[A-Z0-9]{11})")
 _LONG = re.compile(r"\d{15}")
 _DATE = r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
 _BESIDE = re.compile(
-    rf"(?<![\d.])(?:(?P<first>[4-6]\d{{15}})(?:{_DATE}|0{{4}}\d{{2,12}})|{_DATE}(?P<last>[4-6]\d{{15}}))(?!\d|\.\d)"
+    rf"(?<![\d.])(?:(?P<first>[4-6]\d{{15}})(?:{_DATE}|0{{4}}\d{{2,12}})|(?:{_DATE}|0{{2,16}})(?P<last>[4-6]\d{{15}}))(?!\d|\.\d)"
 )
-"""A number of 16 digits before or after a date, or before an amount with leading zeros."""
+"""A number of 16 digits before or after a date, before an amount with leading zeros, or behind zeros alone."""
 _LINES_LEAST, _DIFFERENT_LEAST = 6, 5
 """Of one line in ten any number has the check digit of a card."""
 _WIDTH_MAX = 2_000
@@ -127,6 +130,8 @@ def _is_issued(digits: str) -> bool:
     """Return whether digits alone are enough: cards of 15 digits and more; of those with a 2, Mastercard's 2221 to 2720."""
     if digits[0] == "2":
         return len(digits) == _MASTERCARD_DIGITS and digits[:4] in _SECOND_SERIES
+    if digits[0] == "3" and digits[:2] not in {"34", "37"}:
+        return len(digits) >= _MASTERCARD_DIGITS  # of 15 digits: those of telephones themselves
     return len(digits) >= _SURE_CARD_DIGITS
 
 
@@ -139,6 +144,13 @@ def ibans(text: str) -> Iterator[Finding]:
                 yield Finding(match.start(), end, PiiType.IBAN, 1.0)
                 break
             end = max(text.rfind(" ", match.start(), end), text.rfind("-", match.start(), end))
+    # In any case and apart, by the form of its country.
+    for match in _SPELLED.finditer(text) if has_digit(text) else ():
+        country = match[1].upper()
+        rest = _REST[_COUNT[country]].match(text, match.end()) if country in _COUNT else None
+        said = re.sub("[ -]", "", text[match.start() : rest.end()]).upper() if rest is not None else ""
+        if rest is not None and _FORM_OF[country].fullmatch(said, 4) and iban(said):
+            yield Finding(match.start(), rest.end(), PiiType.IBAN, 1.0)
 
 
 def social_security_numbers(text: str) -> Iterator[Finding]:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from ..findings import Finding, PiiType
 from ..keys import is_label, looks_like_full_name
+from ..lists import PLAIN_WORDS
+from ..ner.words import SMALL_FAMILIES, SMALL_GIVEN
 from ..scripts import holds, lowered
 
 _SIGN = re.compile("@")
@@ -76,6 +78,13 @@ _ACCESS_LOG = re.compile(r"(?m)^[\da-fA-F.:]{7,39} [\w.-]{1,30} ([A-Za-z][\w.@-]
 _SSH_TARGET = re.compile(
     r"(?<!\w)(?:ssh|scp|sftp|rsync)[ ](?:-\w[ ]?[\w./~-]{0,60}[ ]){0,4}([a-z][\w.-]{2,31})@(?=[\w.-])"
 )
+_HANDLE = re.compile(r"(?<![\w.@/=+-])@([A-Za-z][\w-]{1,30}(?:\.[\w-]{1,30}){0,2})(?![\w@/(=]|\.\w)")
+_EXTENSION = re.compile(
+    r"\.(?:pdf|docx?|odt|rtf|xlsx?|ods|csv|pptx?|txt|eml|msg|vcf|ics|jpe?g|png|heic|tiff?|zip|mp[34]|m4a|wav)(?!\w)"
+)
+_STEM = re.compile(r"(?:[^\W\d_][\w'’-]{0,30} ){0,4}[\w.'’-]{1,80}\Z")
+_LONGEST_STEM = 80
+_NAME_PARTS = re.compile(r"[A-ZÀ-Þ]?[a-zß-ÿāăąćčđēęěłńňőřśšşţťůűźżžğı'’]+|[A-ZÀ-Þ]+")
 _SYSTEM = frozenset(
     "root invalid user from admin ubuntu debian ec2-user git www-data nobody daemon shared public runner jenkins postgres mysql app node "
     "guest test default service unknown the this that all features topics about pricing orgs marketplace sponsors settings login share intent status".split()
@@ -100,8 +109,52 @@ def accounts(text: str) -> Iterator[Finding]:
                 yield Finding(*match.span(1), PiiType.USERNAME, score)
 
 
+def _named_in(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """Return where in the name of a file or an account that of a person stands: a given name beside another word."""
+    parts = [(part.start(), part.end(), part[0].lower()) for part in _NAME_PARTS.finditer(text, start, end)]
+    for at, (first, last, said) in enumerate(parts):
+        if said not in SMALL_GIVEN:
+            continue
+        following = at + 1
+        while following < len(parts) - 1 and (len(parts[following][2]) == 1 or parts[following][2] in SMALL_GIVEN):
+            following += 1
+        if following < len(parts) and _may_name(parts[following][2]):
+            return first, parts[following][1]
+        if at and _may_name(parts[at - 1][2]):
+            return parts[at - 1][0], last
+    return None
+
+
+def _may_name(word: str) -> bool:
+    return len(word) > 1 and word not in PLAIN_WORDS and word not in _OF_FILES
+
+
+_OF_FILES = frozenset(
+    "cv resume resumé lebenslauf invoice rechnung facture factura fattura faktura contract vertrag contrat contrato contratto offer angebot scan copy kopie final draft "
+    "signed unterschrift report bericht rapport informe foto photo img image report receipt quittung reçu recibo letter brief lettre carta statement payslip lohn".split()
+)
+
+
+def handles(text: str) -> Iterator[Finding]:
+    """Yield accounts behind an `@`, and people in names of files, where a given name shows them."""
+    for match in _HANDLE.finditer(text) if "@" in text else ():
+        if _named_in(text, *match.span(1)) or _is_run_together(match[1].lower()):
+            yield Finding(*match.span(1), PiiType.USERNAME, 0.7)
+    for match in _EXTENSION.finditer(text) if "." in text else ():
+        first = max(text.rfind("\n", 0, match.start()) + 1, match.start() - _LONGEST_STEM)
+        stem = _STEM.search(text, first, match.start())
+        if stem and (named := _named_in(text, *stem.span())):
+            yield Finding(*named, PiiType.PERSON, 0.65)
+
+
+def _is_run_together(handle: str) -> bool:
+    return any(handle[:at] in SMALL_GIVEN and handle[at:] in SMALL_FAMILIES for at in range(3, len(handle) - 2))
+
+
 _UPPER = "A-ZÀ-ÖØ-ÞĀĂĄĆČĎĐĒĘĚĢĪĶĹĽŁŃŅŇŌŐŘŚŞŠŢŤŪŮŰŹŻŽİ"
-_NAME_WORD = rf"[{_UPPER}][^\W\d_]{{0,24}}(?:[.'’-](?!s\b)[^\W\d_]{{1,24}}){{0,2}}\.?"
+# A point behind a longer word than `Jr` or `Wm` ends a sentence.
+_POINT = r"(?:(?<![^\W\d_]{3})(?<![aeiouy])\.)?"
+_NAME_WORD = rf"[{_UPPER}][^\W\d_]{{0,24}}(?:[.'’-](?!s\b)[^\W\d_]{{1,24}}){{0,2}}{_POINT}"
 _PARTICLE = r"(?:de|van|von|der|den|da|la|del|di|bin|al|dos|y|el|du|ibn|ter|zu)"
 _NAME = rf"{_NAME_WORD}(?:[ ](?:{_PARTICLE}[ ]){{0,2}}{_NAME_WORD}){{0,3}}"
 _FULL_NAME = rf"{_NAME_WORD}(?:[ ](?:{_PARTICLE}[ ]){{0,2}}{_NAME_WORD}){{1,3}}"

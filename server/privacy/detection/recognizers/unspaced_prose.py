@@ -113,6 +113,9 @@ def unspaced_prose(text: str) -> Iterator[Finding]:
     if _HAN_RUN.search(text):
         is_japanese = re.search(f"[{KANA}]", text) is not None
         yield from _japanese(text) if is_japanese else _chinese(text)
+        for run in _J_RUN.finditer(text) if not is_japanese else ():
+            if _J_SPACED.match(text, run.end()):
+                yield from _japanese_name(text, *run.span())
         for match in _CITY.finditer(text):
             if _CITY_AFTER.match(text, match.end()) and (
                 is_japanese or _CITY_CUE_BEFORE.search(text, max(0, match.start() - 3), match.start())

@@ -9,6 +9,7 @@ import base64
 import binascii
 import html
 import json
+import quopri
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,16 @@ from ....host_work import checked
 _ESCAPE = re.compile(
     r"(?:%[0-9A-Fa-f]{2})+|(?:\\u[0-9A-Fa-f]{4})+|(?:\\x[0-9A-Fa-f]{2})+|\\{1,8}[nrt\"'/]"
     r"|&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]{2,8}\d{0,2});|(?:=[0-9A-F]{2}){2,}"
+)
+_WORD = r"=\?[\w-]{2,40}\?(?:[Qq]\?[^?\s]{0,200}|[Bb]\?[A-Za-z0-9+/=]{0,200})\?="
+_MAIL = re.compile(
+    rf"(?:{_WORD}(?:[ \t\r\n]{{1,8}}(?==\?))?)|(?:=[0-9A-F]{{2}}(?:=\r?\n(?==[0-9A-F]{{2}}))?)+|=[ \t]{{0,8}}\r?\n|\r?\n[ \t]"
+)
+"""Words that are encoded in headers (RFC 2047), quoted-printable (RFC 2045), folded lines (RFC 5322, 5545, 6350)."""
+_IS_MAIL = re.compile(r"=\?[\w-]{2,40}\?[QqBb]\?|[^\s=]=\r?\n[^\s]|^BEGIN:V", re.MULTILINE)
+_BODY_LEAST = 60
+_BODY = re.compile(
+    r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{60,76}(?:\r?\n[A-Za-z0-9+/]{60,76})*+(?:\r?\n[A-Za-z0-9+/]{1,76}={0,2})(?![A-Za-z0-9+/=])"
 )
 _QUOTED = re.compile(r"=[0-9A-F]{2}=")
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
@@ -65,16 +76,45 @@ def readings(text: str) -> Iterator[Reading]:
         read = _unescaped(text)
         if read is not None:
             yield read
+    yield from mail(text)
     yield from encoded(text)
 
 
-def _unescaped(text: str) -> Reading | None:
+def mail(text: str) -> Iterator[Reading]:
+    """Yield what a text says as a mail, or as a card or a calendar, which are folded alike, and bodies in base64."""
+    if ("=" in text or "BEGIN:V" in text) and _IS_MAIL.search(text) and (read := _unescaped(text, _MAIL)) is not None:
+        yield from _lines_changed(read)
+    for body in checked(_BODY.finditer(text)) if len(text) > _BODY_LEAST else ():
+        places = [place for place in range(*body.span()) if not text[place].isspace()]
+        if len(places) <= _RUN_MAX:
+            for read in _of_base64("".join(text[place] for place in places), 0):
+                yield Reading(read.text, [places[at] for at in read.starts], [places[at - 1] + 1 for at in read.ends])
+
+
+def _lines_changed(read: Reading) -> Iterator[Reading]:
+    """Yield the lines of a reading in which something was written otherwise."""
+    first = last = -1
+    inside: list[tuple[int, int]] = []
+    for start, end in (*(read.changed or ()), (len(read.text) + 2, 0)):
+        if inside and start > last:
+            changed = [(low - first, high - first) for low, high in inside]
+            yield Reading(read.text[first:last], read.starts[first:last], read.ends[first:last], changed)
+            inside = []
+        if not inside:
+            first = read.text.rfind("\n", 0, start) + 1
+        inside.append((start, end))
+        if end > last:
+            last = read.text.find("\n", end)
+            last = len(read.text) if last < 0 else last
+
+
+def _unescaped(text: str, escape: re.Pattern[str] = _ESCAPE) -> Reading | None:
     parts: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
     changed: list[tuple[int, int]] = []
     at = 0
-    for match in checked(_ESCAPE.finditer(text)):
+    for match in checked(escape.finditer(text)):
         said = _said(match[0])
         if said is None:
             continue
@@ -97,7 +137,12 @@ def _unescaped(text: str) -> Reading | None:
 def _said(source: str) -> str | None:
     if source[0] == "%":
         return _from_bytes(bytes.fromhex(source.replace("%", "")))
+    if source.startswith("=?"):
+        return _word_said(source)
+    if source[0].isspace() or source[1:2].isspace():
+        return ""
     if source[0] == "=":
+        source = _SOFT.sub("", source)
         return _from_bytes(bytes.fromhex(source.replace("=", "")))
     if source[0] == "&":
         said = html.unescape(source)
@@ -107,6 +152,18 @@ def _said(source: str) -> str | None:
     if source.startswith("\\u"):
         return str(json.loads(f'"{source}"'))
     return {"n": "\n", "r": "\r", "t": "\t"}.get(source[-1], source[-1])
+
+
+_SOFT = re.compile(r"=\s+")
+
+
+def _word_said(source: str) -> str | None:
+    _, charset, how, said = source.rstrip().removesuffix("?=").split("?", 3)
+    try:
+        data = said.replace("_", " ").encode("ascii")
+        return (binascii.a2b_base64(data) if how in "Bb" else quopri.decodestring(data)).decode(charset)
+    except (binascii.Error, UnicodeError, LookupError):
+        return None
 
 
 def _from_bytes(data: bytes) -> str:

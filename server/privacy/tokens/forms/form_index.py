@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....host_work import checked, checkpoint
+from ...detection.lists import ROLES_OF_MAILBOXES
 from .dates import dates_in, dates_said
 from .escapes import readings
 from .folding import (
@@ -131,11 +132,11 @@ _BATCH, _BATCH_CHARS = 2000, 200_000
 """So many values are worked out at once, of so many characters together."""
 _SAME_KEY_MOST = 16
 """So many values of one form are compared: one is enough for it to be hidden."""
-_ELLIPSIS = re.compile(r"\.\.\.|…")
-_CUT_WORD = re.compile(r"(?<![^\W_])[+(]?[^\W_]")
+_BORDER = re.compile(r"\A|\.\.\.|…|\r?\n|\Z")
+_CUT_WORD = re.compile(r"[+(]?[^\W_]+")
 _SIGNS_AT_END = re.compile(r"(?<![\W_])[\W_]+\Z")
 _BORDERS = re.compile(r"[\W_]+|(?<=[a-z])[A-Z]|(?<=\d)[A-Za-z]|(?<=[A-Za-z])\d")
-_CUT_LEAST, _CUT_MOST = 6, 120
+_CUT_SHORTEST, _CUT_LEAST, _CUT_MOST = 4, 6, 120
 _DATE_BEFORE, _DATE_AFTER = 26, 26
 _IBAN_GROUPED = 12
 """Letters of the first four words of an IBAN that is written in groups of four: GB82 WEST 1234."""
@@ -167,7 +168,9 @@ class FormIndex:
         self._lengths_within: dict[int, tuple[int, ...]] = {}
         self._days: dict[date, int] = {}
         self._years: frozenset[str] = frozenset()
-        self._begun: tuple[list[tuple[str, int]], int] = ([], 0)
+        self._begun: tuple[list[tuple[str, int]], list[tuple[str, int]], int] = ([], [], 0)
+        self._outer: set[str] = set()
+        """What values begin and end with: by it most places are ruled out."""
         self._longest = 0
 
     def add(self, text: str, kind: str) -> None:
@@ -371,38 +374,78 @@ class FormIndex:
             if said.letters[starts[word] : ends[word]] in short_years:
                 yield int(starts[word]), int(ends[word])
 
-    def cut_off(self, text: str) -> Iterator[Hit]:
-        """Look for values that an ellipsis cuts off: as they were written, up to it."""
-        begun = self._sorted_texts()
-        before = 0
-        for match in checked(_ELLIPSIS.finditer(text)):
-            start = max(text.rfind("\n", before, match.start()) + 1, match.start() - _CUT_MOST, before)
-            before = match.end()
-            end = start + len(_SIGNS_AT_END.sub("", text[start : match.start()]))
-            for word in _CUT_WORD.finditer(text, start, end):
-                said = text[word.start() : end]
-                if len(said) < _CUT_LEAST and sum(1 + is_alone(each) for each in said) < _CUT_LEAST:
-                    break
-                at = bisect_left(begun, (said,))
-                if at < len(begun) and begun[at][0].startswith(said):
-                    yield Hit(word.start(), end, self._values[begun[at][1]][1])
-                    break
+    def cut_off(self, text: str, *, opens: bool, closes: bool) -> Iterator[Hit]:
+        """Look for values of which a line or an ellipsis cuts off the end, and a line the start: as they were written.
 
-    def _sorted_texts(self) -> Sequence[tuple[str, int]]:
-        begun, count = self._begun
+        `opens` and `closes`: whether the text begins and ends as a line does.
+        """
+        if not self._values or not (opens or closes or "\n" in text or "..." in text or "…" in text):
+            return
+        begun, ended = self._sorted_texts()
+        at = 0
+        for border in checked(_BORDER.finditer(text)):
+            start, end = border.span()
+            if start > at and (closes or start < len(text)):
+                first = max(at, start - _CUT_MOST)
+                last = first + len(_SIGNS_AT_END.sub("", text[first:start]))
+                yield from self._cut(text, first, last, begun, is_start=True)
+            if end == len(text):
+                break
+            at = end
+            if opens or end:
+                last = text.find("\n", end, end + _CUT_MOST)
+                yield from self._cut(
+                    text, end, last if last >= 0 else min(len(text), end + _CUT_MOST), ended, is_start=False
+                )
+
+    def _cut(
+        self, text: str, first: int, last: int, known: Sequence[tuple[str, int]], *, is_start: bool
+    ) -> Iterator[Hit]:
+        """Yield the longest piece at the end of a stretch that a value begins with, or at its start that one ends with."""
+        words = _CUT_WORD.finditer(text, first, last)
+        for word in words if is_start else reversed(list(words)):
+            start, end = (word.start(), last) if is_start else (first, word.end())
+            if self._outer.isdisjoint(
+                (text[start : start + _CUT_SHORTEST], text[start : start + 2])
+                if is_start
+                else (text[max(start, end - _CUT_SHORTEST) : end], text[max(start, end - 2) : end])
+            ):
+                continue
+            said = text[start:end]
+            key = said if is_start else said[::-1]
+            at = bisect_left(known, (key,))
+            if (
+                at < len(known)
+                and known[at][0].startswith(key)
+                and _is_cut(said, self._values[known[at][1]][0], is_start=is_start)
+            ):
+                yield Hit(start, end, self._values[known[at][1]][1])
+                return
+
+    def _sorted_texts(self) -> tuple[Sequence[tuple[str, int]], Sequence[tuple[str, int]]]:
+        """Return the values as written, and backwards, each in order, with their numbers."""
+        begun, ended, count = self._begun
         if count < len(self._values):
-            count = len(self._values)
-            new = [(self._values[number][0], number) for number in range(self._begun[1], count)]
+            new = [(self._values[number][0], number) for number in range(count, len(self._values))]
             begun = sorted([*begun, *new])
-            self._begun = (begun, count)
-        return begun
+            ended = sorted([*ended, *((text[::-1], number) for text, number in new)])
+            for said, _ in new:
+                least = 2 if is_alone(said[0]) or is_alone(said[-1]) else _CUT_SHORTEST
+                self._outer |= {said[:least], said[-least:]}
+            self._begun = (begun, ended, len(self._values))
+        return begun, ended
 
 
-def find(text: str, indexes: Sequence[FormIndex]) -> list[Hit]:
-    """Return where forms stand in a text, the longest at each place, none overlapping another."""
+def find(text: str, indexes: Sequence[FormIndex], *, opens: bool = True, closes: bool = True) -> list[Hit]:
+    """Return where forms stand in a text, the longest at each place, none overlapping another.
+
+    `opens` and `closes`: whether the text begins and ends as a line does; there, what is cut off counts too.
+    """
     for index in indexes:
         index.work_out()
     hits = list(_in_plain(text, indexes))
+    for index in indexes:
+        hits += index.cut_off(text, opens=opens, closes=closes)
     for reading in readings(text):
         checkpoint()
         hits += [
@@ -467,9 +510,6 @@ def _in_plain(text: str, indexes: Sequence[FormIndex]) -> Iterator[Hit]:
                 for hit in index.in_large(said, part, stretches, beginnings):
                     if start <= hit.start + begin < start + size:
                         yield Hit(hit.start + begin, hit.end + begin, hit.kind)
-    if "..." in text or "…" in text:
-        for index in indexes:
-            yield from index.cut_off(text)
 
 
 def _longest(text: str, hits: Sequence[Hit]) -> Iterator[Hit]:
@@ -511,6 +551,20 @@ def _first_words(text: str, kind: str) -> Iterator[tuple[str, str]]:
         most = chain_words(words.letters)
         if len(words.starts) > most:
             yield words.letters[: int(words.ends[most - 1])], words.letters
+
+
+def _is_cut(said: str, value: str, *, is_start: bool) -> bool:
+    """Return whether a piece that a value begins or ends with says enough of it to be it, though that be a word."""
+    letters = sum(1 + is_alone(each) for each in said if each.isalnum())
+    if len(said) == len(value):
+        return False
+    if 2 * len(said) < len(value) and letters < _CUT_LEAST:
+        return False
+    if said.isdecimal() and letters < _CUT_LEAST:
+        return False
+    if said.lower() in ROLES_OF_MAILBOXES and not (value[len(said)] if is_start else value[-len(said) - 1]).isalnum():
+        return False  # `support` of an address of mail
+    return letters >= _CUT_SHORTEST
 
 
 def _is_in(places: Sequence[int], place: int) -> bool:

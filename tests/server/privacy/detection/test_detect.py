@@ -63,6 +63,53 @@ def test_names_in_prose_are_found_by_the_model_and_by_a_given_name_without_it(
     assert found(fast, text) == [("Marguerite Delacroix", "PERSON")]
 
 
+@pytest.mark.parametrize(
+    ("text", "values", "shown"),
+    [
+        ("Tenant: Ottilie Brannock Date of Birth: 03/04/1971 Room: 12\n", ["Ottilie Brannock", "03/04/1971"], []),
+        ("Guest: Petra Varga Home Phone: 030 2345678 Fax: none\n", ["Petra Varga", "030 2345678"], []),
+        ("INSURED: VARGA, PETRA M POLICY NO: 88123771\n", ["VARGA, PETRA M", "88123771"], []),
+        ('name,ward\n"OBERMEIER, KLAUS",A\nPETRA VARGA,B\n', ["OBERMEIER, KLAUS", "PETRA VARGA"], []),
+        ("We thank Mrs. Varga. Please pay soon.", ["Varga"], ["Please pay"]),
+        (
+            "konto: at61 1904 3002 3457 3201 und FR 76 3000 6000 0112 3456 7890 189",
+            ["at61 1904 3002 3457 3201"],
+            ["und"],
+        ),
+        ("henkilötunnus 131052-308T, Versicherten-Nr. A123456780", ["131052-308T", "A123456780"], []),
+        ("マイナンバー 123456789018 주민번호 900101-1234567", ["123456789018", "900101-1234567"], []),
+        ("電話：０３－１２３４－５６７８", ["０３－１２３４－５６７８"], []),
+        ("https://wa.me/447700900123, Ph. 555 0144", ["447700900123", "555 0144"], ["wa.me"]),
+        ("0000005105105105105100", ["5105105105105100"], []),
+        ("invoice_Klaus_Obermeier_2024.pdf Varga-Petra-CV.docx", ["Klaus_Obermeier", "Varga-Petra"], ["CV.docx"]),
+        ("thanks @petra.varga, not @pytest.fixture or @types/node", ["petra.varga"], ["pytest"]),
+        ("4411 W OAK RIDGE AVE APT 5\n", ["4411 W OAK RIDGE AVE"], []),
+        ("田中 美咲 様", ["田中 美咲"], []),
+        ("product,price\nCalvin Klein,12\n", [], ["Calvin Klein"]),
+        ('{"company": "Ben Sherman", "accountId": "210987654321"}', [], ["Ben Sherman", "210987654321"]),
+        ("arn:aws:iam::210987654321:role/ops, Serial No: 0301234567", [], ["210987654321", "0301234567"]),
+        ("ids: 0031877 0052537", [], ["0031877"]),
+        ("Patient: Stable\nAgent: curl\nCustomer: unhappy. Owner: root.\n", [], ["Stable", "unhappy"]),
+    ],
+)
+def test_forms_that_people_fill_in_show_their_labels_and_none_of_their_values(
+    fast: Detector, text: str, values: list[str], shown: list[str]
+) -> None:
+    said = [value for value, _ in found(fast, text)]
+    assert [value for value in values if value not in said] == [], said
+    assert [part for part in shown if any(part in value for value in said)] == [], said
+
+
+def test_headings_of_tables_and_words_in_capitals_are_no_names_to_the_model(balanced: Detector) -> None:
+    for text in (
+        "Kunde;Betrag;Anzahl;Menge\n17;12,50;3;2\n",
+        "Nazwa,Wartość,Ilość,Opis\nStół,12,3,brak\n",
+        "No\tTutar\tMiktar\tSipariş\n1\t12\t4\t77\n",
+        "WANTS BINS SENT OUT",
+    ):
+        assert found(balanced, text) == [], text
+
+
 def test_what_is_glued_to_letters_without_spaces_is_found_without_them(fast: Detector) -> None:
     for text, value in (
         ("連絡先はtaro@example.comです", "taro@example.com"),

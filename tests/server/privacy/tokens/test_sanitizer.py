@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import json
@@ -112,6 +113,36 @@ def test_a_number_that_is_personal_becomes_a_string_and_a_number_again(real: San
     text = json.dumps(value)
     assert json.loads(hidden(real, text)) == shown
     assert real.restore_text("home", hidden(real, text)).content == text
+
+
+def test_a_mail_is_read_as_it_is_written(real: Sanitizer) -> None:
+    lines = base64.encodebytes(b"It was so. " * 7 + b"\nCustomer: Ottilie Brannock, jane.roe@corp.example\n").decode()
+    for text, value, kept in (
+        ("From: =?iso-8859-1?Q?Ren=E9e_Brannock?= <a@b.example>\nSubject: plan", "Ren=E9e", "Subject: plan"),
+        ("To: =?UTF-8?B?T3R0aWxpZSBCcmFubm9jaw==?= <c@d.example>\n", "T3R0aWxp", "To: "),
+        ("Dear Ottilie Bran=\nnock, write to jane.roe=\n@corp.example =2E", "jane.roe", "write to"),
+        ('BEGIN:VEVENT\nORGANIZER;CN="Herbert Lind\n qvist":x\nEND:VEVENT\n', "Herbert Lind", "END:VEVENT"),
+        (lines, lines.splitlines()[1][20:60], lines[:40]),
+    ):
+        shown = hidden(real, text, "mail")
+        assert value not in shown, shown
+        assert kept in shown, shown
+        assert real.restore_text("mail", shown).content == text
+
+
+def test_a_value_that_the_border_of_a_line_cuts_off_is_hidden(real: Sanitizer) -> None:
+    values = ["GB29 NWBK 6016 1331 9268 19", "jane.roe@corp.example", "12 Fenchurch Lane"]
+    real.learn("cut", [Tree({"iban": values[0], "email": values[1], "street": values[2]})])
+    for value in values:
+        for length in range(9, len(value)):
+            for piece, text in (
+                (value[:length], f"see {value[:length]}"),
+                (value[:length], f"a\nsee {value[:length]}… b"),
+                (value[-length:], f"{value[-length:]} and more"),
+                (value[-length:], f"a\n{value[-length:]}\nb"),
+            ):
+                assert piece.strip(" .@") not in hidden(real, text, "cut"), text
+    assert hidden(real, "ask jane or corp", "cut") == "ask jane or corp"
 
 
 def test_keys_are_hidden_where_they_are_personal(real: Sanitizer) -> None:
