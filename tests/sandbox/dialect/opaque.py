@@ -66,6 +66,9 @@ _REFERENCES_OF_A_PROXY = 3
 
 _class_dict = type.__dict__["__dict__"].__get__
 _mro = type.__dict__["__mro__"].__get__
+_flags = type.__dict__["__flags__"].__get__
+_MADE_AT_RUN_TIME = 1 << 9
+"""Py_TPFLAGS_HEAPTYPE: a class of C without it is made by nobody, though it may be known late (as Union of 3.14 is)."""
 
 
 def _is(kind: type, base: type | tuple[type, ...]) -> bool:
@@ -146,7 +149,7 @@ class Opaque:
     def _why_class(self, cls: type) -> str | None:
         if cls in classes._REAL:
             return None
-        if ownership.is_guest_class(cls) or id(cls) not in self._classes:
+        if ownership.is_guest_class(cls) or (id(cls) not in self._classes and _flags(cls) & _MADE_AT_RUN_TIME):
             unjudged = _why_unjudged(cls)
             if unjudged is not None or ownership.is_guest_class(cls):
                 return unjudged
