@@ -290,7 +290,8 @@ def place_of(database: str, command: Sequence[str] = CLOCKED) -> Iterator[Place]
         write_upstreams(home)
         cluster = stack.enter_context(throwaway_cluster()) if database == "postgresql" else None
         url = None if cluster is None else cluster.create("chaos")
-        yield Place(Served(home, url, command), home, cluster, [])
+        served = Served(home, url, command, SEALAB_SESSION_IDLE_SECONDS="4", SEALAB_QUEUE_SECONDS="15")
+        yield Place(served, home, cluster, [])
 
 
 def faults_of(database: str, only: str | None) -> list[Fault]:

@@ -37,15 +37,14 @@ def write_upstreams(home: Path) -> None:
 class Served:
     """A server that is started again on the same home whenever it has ended."""
 
-    def __init__(self, home: Path, database_url: str | None, command: Sequence[str] = CLOCKED) -> None:
+    def __init__(self, home: Path, database_url: str | None, command: Sequence[str] = CLOCKED, **env: str) -> None:
         self.url = ""
         self.lives = 0
         self._clock = home.with_name("clock")
         if not self._clock.exists():
             self.set_clock(0)
-        self._home, self._database_url, self._command = home, database_url, command
-        self._env = environment(SEALAB_SESSION_IDLE_SECONDS="4", SEALAB_QUEUE_SECONDS="15")
-        self._env[CLOCK_VARIABLE] = str(self._clock)
+        self._home, self._command = home, command
+        self._env = environment(**env) | {CLOCK_VARIABLE: str(self._clock)}
         if database_url is not None:
             self._env["SEALAB_DATABASE_URL"] = database_url
         self._said: list[str] = []
@@ -53,7 +52,7 @@ class Served:
 
     def beside(self) -> Served:
         """Return another server on the same home and database."""
-        return Served(self._home, self._database_url, self._command)
+        return Served(self._home, None, self._command, **self._env)
 
     def start(self, launched_by: Sequence[str] = ()) -> None:
         """Start it, by a command that runs the server as its arguments, and wait until it says where it listens."""

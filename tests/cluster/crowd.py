@@ -92,11 +92,11 @@ class Told:
 class Crowd:
     """Clients that work until they are told to end, in a thread.
 
-    With `shares`, some have a session, and some leave files for others: what takes several servers that are one.
+    Some have a session, and some leave files for others: what takes several servers that are one.
     """
 
-    def __init__(self, running: Running, *, pause_seconds: float = PAUSE_SECONDS, shares: bool = True) -> None:
-        self.told, self.shares = Told(), shares
+    def __init__(self, running: Running, *, pause_seconds: float = PAUSE_SECONDS) -> None:
+        self.told = Told()
         self.running, self._pause = running, pause_seconds
         mark = secrets.token_hex(3)
         self._tokens = running.tokens([f"crowd-{mark}-{number}" for number in range(running.clients)])
@@ -138,11 +138,11 @@ class Crowd:
         key, chance = next(self._numbers), rng.random()
         given: dict[str, Any] = {}
         text = f"{number}-{rng.getrandbits(48):012x}"
-        if self.shares and number < SESSIONS:
+        if number < SESSIONS:
             kind, code, given = "session", "try:\n    k += 1\nexcept NameError:\n    k = 1\nk", {"session": "main"}
         elif chance < 0.1:
             kind, code = "wait", f"import asyncio\nawait asyncio.sleep(2)\n{key} + 1"
-        elif self.shares and chance < 0.25:
+        elif chance < 0.25:
             kind, code = "file", f"write_file('crowd/{text}.txt', {text!r})\n{key} + 1"
         elif 0.25 <= chance < 0.28:
             name = f"crowd_{text.replace('-', '_')}"

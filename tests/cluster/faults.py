@@ -19,7 +19,6 @@ from tests.chaos.client import MODERN
 from .checks import Wrong, a_session, approvals, everything, same, waited_for
 from .crowd import Crowd, Told
 from .harness import Running
-from .previous import Previous, previous_release
 from .report import LeftOutError
 from .standby import promote, standby_of
 
@@ -30,9 +29,9 @@ Make = Callable[..., AbstractContextManager[Running]]
 
 
 @contextmanager
-def _under_load(running: Running, *, shares: bool = True) -> Iterator[tuple[Crowd, Told]]:
+def _under_load(running: Running) -> Iterator[tuple[Crowd, Told]]:
     """Have clients work for a while before, during and after what is done."""
-    crowd = Crowd(running, shares=shares)
+    crowd = Crowd(running)
     with crowd.working() as told:
         # The first call of each costs more: what is measured begins once all have made one.
         waited_for(lambda: len(told.samples) > len(crowd.tokens), "the first calls", 120)
@@ -187,8 +186,8 @@ def _with_store(make: Make, line: str, seconds: float) -> str:
     @contextmanager
     def with_store() -> Iterator[Running]:
         with make() as running:
-            if running.store is None or "WORKSPACE_URL" in running.left_out:
-                raise LeftOutError("this version keeps files in a folder: it has no WORKSPACE_URL")
+            if running.store is None:
+                raise LeftOutError("the replicas keep files in a folder (--store none)")
             yield running
 
     return _hurt(with_store, act)
@@ -239,16 +238,9 @@ def rolling_deploy_unannounced(make: Make) -> str:
     return _deployed(make, takes_out=False)
 
 
-def deploy_from_the_previous_release(make: Make) -> str:
-    """The same from the release before ours, which makes the tables: clients share nothing until all are ours."""
-    with tempfile.TemporaryDirectory(prefix="sealab-previous-") as folder:
-        previous = previous_release(Path(folder) / "release")
-        return f"from {previous.name}: " + _deployed(make, takes_out=True, previous=previous)
-
-
-def _deployed(make: Make, *, takes_out: bool, previous: Previous | None = None) -> str:
-    with make(previous=previous) as running:
-        with _under_load(running, shares=previous is None) as (crowd, told):
+def _deployed(make: Make, *, takes_out: bool) -> str:
+    with make() as running:
+        with _under_load(running) as (crowd, told):
             fault, codes = time.monotonic(), []
             for name in running.names:
                 if takes_out:
@@ -258,7 +250,6 @@ def _deployed(make: Make, *, takes_out: bool, previous: Previous | None = None) 
                 running.start(name)
                 if takes_out:
                     running.balancer.put_back(name)
-            crowd.shares = True
             over = time.monotonic()
         seen = _seen(crowd, told, fault, over)
         same(codes, [0] * len(codes), "how the replicas ended")
@@ -305,7 +296,6 @@ FAULTS: dict[str, Callable[[Make], str]] = {
     "a replica parted from PostgreSQL": database_parted,
     "a clock skewed": clock_skewed,
     "a rolling deploy": rolling_deploy,
-    "a deploy from the previous release": deploy_from_the_previous_release,
     "a deploy the balancer does not know of": rolling_deploy_unannounced,
     "a full disk": disk_full,
 }

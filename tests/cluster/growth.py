@@ -156,8 +156,8 @@ def database(report: Report, chosen: argparse.Namespace) -> str:
 def store(report: Report, chosen: argparse.Namespace) -> str:
     """What a run costs the object store, in requests."""
     with cluster(store=chosen.store, isolated=not chosen.loopback) as running:
-        if running.store is None or "WORKSPACE_URL" in running.left_out:
-            raise LeftOutError("this version keeps files in a folder: it has no WORKSPACE_URL")
+        if running.store is None:
+            raise LeftOutError("the replicas keep files in a folder (--store none)")
         tokens = running.tokens(["load-1"])
         told(Load(running.balancer.url, 1, 12, code=STORED["a file written"], era=MODERN, tokens=tokens))
         said, before = [], running.store.is_told("count")

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import secrets
@@ -27,7 +26,6 @@ from sealab.server.access.token_text import digest_of, new_token
 from sealab.server.database import HomeDatabase
 from sealab.server.home import Home
 from sealab.server.identity import Right
-from sealab.server.settings import Settings
 from sealab.skills_db.tokens import TokenStore
 from tests.chaos.client import Client
 from tests.chaos.served import UPSTREAM
@@ -36,7 +34,6 @@ from tests.skills_db.postgres import throwaway_cluster
 
 from .balancer import PUBLIC_NAME, Balancer, balancer_of
 from .network import Namespaces, Network, network_of
-from .previous import Previous
 from .processors import Share, share_of_processors
 from .replica import Replica
 from .report import LeftOutError
@@ -51,7 +48,7 @@ _DATABASE_OPTIONS = {"max_connections": 300, "shared_preload_libraries": "pg_sta
 
 @dataclass
 class Running:
-    """A running cluster. `left_out` are settings that this version of sealab does not know."""
+    """A running cluster."""
 
     network: Network
     folder: Path
@@ -61,7 +58,6 @@ class Running:
     replicas: dict[str, Replica]
     balancer: Balancer
     settings: Mapping[str, str]
-    left_out: Sequence[str]
     shares: Mapping[str, Share]
     """What each replica has of the processors, where that is bounded."""
     clients: int
@@ -163,12 +159,11 @@ def cluster(
     processors: float | None = None,
     homes: Path | None = None,
     clients: int = 200,
-    previous: Previous | None = None,
 ) -> Iterator[Running]:
     """Run a cluster; `settings` are more settings of each replica, without the prefix of their variables.
 
     Each replica has a share of so many `processors` if that is given. `clients` are how many work while something goes
-    wrong, and `previous` is the release that replicas start with, where that is not ours. Raises `LookupError` where a part is missing.
+    wrong. Raises `LookupError` where a part is missing.
     """
     names = [f"replica-{number}" for number in range(1, replicas + 1)]
     with ExitStack() as stack:
@@ -178,13 +173,12 @@ def cluster(
         socket_url = database.create("cluster")
         database_url = _over_tcp(network, database, socket_url)
         kept = None if store is None else stack.enter_context(store_of(store, network))
-        known = {field.name.upper() for field in dataclasses.fields(Settings)}
         wanted = _settings_of(database_url, kept) | dict(settings or {})
         made, shares = {}, {}
         for name in names:
             given = wanted | {"REPLICA_ADDRESS": f"http://{network.ip(name)}:{network.port(name)}"}
-            environment = {f"SEALAB_{key}": value for key, value in given.items() if key in known}
-            environment |= {"REPLICA_NAME": name} | ({} if kept is None else kept.environment)
+            environment = {f"SEALAB_{key}": value for key, value in given.items()} | {"REPLICA_NAME": name}
+            environment |= {} if kept is None else kept.environment
             made[name] = Replica(name, network, (homes or folder) / name, environment)
             if processors is not None:
                 shares[name] = stack.enter_context(share_of_processors(name, processors))
@@ -192,14 +186,11 @@ def cluster(
         balancer = stack.enter_context(
             balancer_of(network, {name: each.address for name, each in made.items()}, folder / "balancer")
         )
-        left_out = sorted((set(wanted) | {"REPLICA_ADDRESS"}) - known)
-        running = Running(
-            network, folder, database, socket_url, kept, made, balancer, wanted, left_out, shares, clients
-        )  # fmt: skip
+        running = Running(network, folder, database, socket_url, kept, made, balancer, wanted, shares, clients)
         try:
             # All at once: the first one makes the tables, and the others wait for it.
             with ThreadPoolExecutor(replicas) as threads:
-                list(threads.map(lambda name: running.start(name, previous=previous), names))
+                list(threads.map(running.start, names))
             yield running
         finally:
             for each in made.values():

@@ -18,7 +18,6 @@ from tests.chaos.served import CLOCKED
 from tests.server.conftest import SEALAB, environment
 
 from .network import Network
-from .previous import Previous
 
 START_SECONDS = 240.0
 _SAID_MAX = 4000
@@ -43,18 +42,12 @@ class Replica:
         assert self._process is not None, f"{self.name} was never started"
         return self._process
 
-    def start(
-        self, launched_by: Sequence[str] = (), *, clock_seconds: float = 0, previous: Previous | None = None
-    ) -> None:
+    def start(self, launched_by: Sequence[str] = (), *, clock_seconds: float = 0) -> None:
         """Start it, by a command that runs the server as its arguments, and wait until it listens.
 
-        Its wall clock is `clock_seconds` off. `previous` is the release that it is of, where that is not ours; it gets
-        the settings that it knows.
+        Its wall clock is `clock_seconds` off.
         """
         env = environment(**self.settings)
-        if previous is not None:
-            unknown = {key for key in env if key.startswith("SEALAB_") and key[7:] not in previous.settings}
-            env = {key: value for key, value in env.items() if key not in unknown} | previous.environment
         command = [*self._network.launcher(self.name), *launched_by]
         if clock_seconds:
             # Not faketime(1): under it the interpreter's sleep, which is until a monotonic time, fails or never ends.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,7 +21,6 @@ from .crowd import Told, _Count, _judged
 from .faults import FAULTS
 from .harness import Running, cluster
 from .network import Loopback, Namespaces, network_of
-from .previous import previous_release
 from .report import LeftOutError, Report
 from .standby import promote, standby_of
 
@@ -115,20 +113,6 @@ def test_a_promoted_standby_has_what_was_acknowledged_and_takes_changes() -> Non
         with psycopg.connect(standby.url("postgres"), autocommit=True) as connection:
             connection.execute("INSERT INTO told VALUES (2)")
             assert connection.execute("SELECT number FROM told ORDER BY number").fetchall() == [(1,), (2,)]
-
-
-def test_the_previous_release_is_one_that_knows_the_database_and_has_fewer_tables(tmp_path: Path) -> None:
-    try:
-        previous = previous_release(tmp_path / "release")
-    except LeftOutError as missing:
-        pytest.skip(str(missing))
-    assert "DATABASE_URL" in previous.settings
-    tables = "from sealab.skills_db.migrations import MIGRATIONS; print(len(MIGRATIONS))"
-    told = [
-        subprocess.run([sys.executable, "-P", "-c", tables], env=env, capture_output=True, text=True, check=True).stdout
-        for env in (os.environ, os.environ | previous.environment)
-    ]
-    assert int(told[1]) < int(told[0])
 
 
 def test_nothing_is_left_of_namespaces_whatever_ends_them() -> None:

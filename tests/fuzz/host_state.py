@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from sealab.sandbox.dialect import facades
 from sealab.sandbox.guest.ownership import is_guest_callable
+from tests.sandbox.dialect.opaque import all_classes
 
-from .oracle import all_classes, instance_dict
+from .oracle import instance_dict
 
 _own_dict = type.__dict__["__dict__"].__get__
 _CHANGING_MODULES = frozenset(

@@ -24,7 +24,7 @@ from sealab.sandbox.dialect import compiling as language
 from sealab.sandbox.guest import ownership
 from sealab.sandbox.guest.guest import GUEST
 from sealab.sandbox.guest_api import answers
-from tests.sandbox import facades_walk
+from tests.sandbox.dialect.opaque import _NEVER_CLASSES, Opaque, all_classes
 
 CANARY: Final = " ".join(("canary of", str(os.getpid())))
 """A text that stands in every namespace of the host, as one object."""
@@ -95,7 +95,7 @@ class Oracle:
     """Judges what was reached since the host was as it is now."""
 
     def __init__(self) -> None:
-        self._walk = facades_walk.Walk()
+        self._opaque = Opaque()
         self._known: dict[int, object] = {}
         self._names_of: dict[type, tuple[str, ...]] = {}
         self._guest_codes: dict[int, types.CodeType] = {}
@@ -252,7 +252,7 @@ class Oracle:
         if ownership.is_guest_class(kind):
             return None
         try:
-            return self._shorter(self._walk.why_bad(value))
+            return self._shorter(self._opaque.why(value))
         except Exception:
             return None
 
@@ -267,7 +267,7 @@ class Oracle:
                 if cls in self._host_classes
                 else "a metaclass of the guest's"
             )
-        if cls in facades_walk._NEVER_CLASSES:
+        if cls in _NEVER_CLASSES:
             return f"the class {cls.__name__}"
         if cls in self._host_classes:
             ours = _is_of_ours(cls) and not issubclass(cls, _OWN_TYPES_GIVEN)
@@ -347,7 +347,7 @@ class Oracle:
                 return None
             return f"the function {module}.{function.__code__.co_qualname}"
         try:
-            return self._shorter(self._walk.why_bad(function))
+            return self._shorter(self._opaque.why(function))
         except Exception:
             return None
 
@@ -360,7 +360,7 @@ class Oracle:
             return f"the real {name}"
         if issubclass(type(receiver), types.ModuleType):
             try:
-                return self._shorter(self._walk.why_bad(value))
+                return self._shorter(self._opaque.why(value))
             except Exception:
                 return None
         return None
@@ -382,18 +382,6 @@ class Oracle:
 
 
 builtin_getattr = getattr
-
-
-def all_classes() -> Iterator[type]:
-    """Give every class there is."""
-    seen: set[type] = set()
-    waiting: list[type] = [object]
-    while waiting:
-        cls = waiting.pop()
-        if cls not in seen:
-            seen.add(cls)
-            yield cls
-            waiting.extend(type.__subclasses__(cls))
 
 
 def instance_dict(value: object) -> dict[str, object] | None:

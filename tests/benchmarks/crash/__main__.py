@@ -1,10 +1,9 @@
 """What was acknowledged, while whoever does it is killed at random moments, on SQLite and PostgreSQL: see `make crash`.
 
     python -m tests.benchmarks.crash [--saves N] [--runs N] [--sessions N] [--only PART]… [--database KIND]… [--seed N]
-        [--log FILE]
 
 A line for each part and database says what was done, what was killed, and how much is wrong. Exits 1 where something is.
-The seed decides the moments, as far as it can. FILE takes what the servers log.
+The seed decides the moments, as far as it can.
 """
 
 from __future__ import annotations
@@ -31,13 +30,12 @@ def main() -> int:
     parser.add_argument("--only", action="append", help="store, server, runs or sessions; may be repeated")
     parser.add_argument("--database", choices=("sqlite", "postgresql"), action="append")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
-    parser.add_argument("--log", type=argparse.FileType("ab"))
     options = parser.parse_args()
     parts = {
         "store": partial(saves_survive, life=StoreLife, saves=options.saves),
         "server": partial(saves_survive, life=ServerLife, saves=options.saves),
-        "runs": partial(runs_survive, runs=options.runs, log=options.log),
-        "sessions": partial(sessions_survive, sessions=options.sessions, log=options.log),
+        "runs": partial(runs_survive, runs=options.runs),
+        "sessions": partial(sessions_survive, sessions=options.sessions),
     }
     print(f"seed {options.seed}")
     broken = False

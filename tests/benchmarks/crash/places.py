@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -15,11 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import psutil
 from mcp import Client
 
+from tests.chaos.served import Served
+from tests.server.conftest import SEALAB
 from tests.skills_db.postgres import Cluster, throwaway_cluster
 
 UPSTREAM = """
@@ -61,7 +60,7 @@ class Place:
 @contextmanager
 def place_of(kind: str) -> Iterator[Place]:
     with tempfile.TemporaryDirectory(prefix="sealab-crash-") as folder:
-        home = Path(folder)
+        (home := Path(folder) / "home").mkdir()
         if kind == "sqlite":
             yield Place(kind, home, None, None)
             return
@@ -78,46 +77,18 @@ def upstream_in(home: Path) -> Path:
     return lines
 
 
-class Served:
-    """A server over HTTP that is started anew whenever it was killed."""
+def served_at(place: Place) -> Served:
+    """Start a server over HTTP, to be started anew whenever it was killed."""
+    served = Served(place.home, place.url, SEALAB, SEALAB_VAULT_KEYRING="false", SEALAB_DRAIN_SECONDS="1")
+    served.start()
+    return served
 
-    def __init__(self, place: Place, log: BinaryIO | None = None) -> None:
-        self._place = place
-        self._log = log or subprocess.DEVNULL
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.address = f"127.0.0.1:{free.getsockname()[1]}"
-        self.process = self._started()
 
-    @property
-    def url(self) -> str:
-        return f"http://{self.address}/mcp"
-
-    def again(self) -> None:
-        self.process.wait()
-        self.process = self._started()
-
-    def descendants(self) -> list[psutil.Process]:
-        with suppress(psutil.NoSuchProcess):
-            return psutil.Process(self.process.pid).children(recursive=True)
-        return []
-
-    def end(self) -> None:
-        self.process.terminate()
-        try:
-            self.process.wait(60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("SEALAB_")}
-        environment |= {"SEALAB_VAULT_KEYRING": "false", "SEALAB_REQUIRED_LEVEL": "limits", "SEALAB_DRAIN_SECONDS": "1"}
-        environment |= {} if self._place.url is None else {"SEALAB_DATABASE_URL": self._place.url}
-        command = [sys.executable, "-P", "-m", "sealab.server", "serve", "--http", self.address]
-        return subprocess.Popen(
-            [*command, "--home", str(self._place.home)], stderr=self._log, stdout=subprocess.DEVNULL, env=environment
-        )
+def killed_and_started(served: Served) -> None:
+    """Kill a server by SIGKILL, and have it be there again."""
+    served.process.kill()
+    served.process.wait()
+    served.start()
 
 
 async def called(served: Served, tool: str, **arguments: Any) -> dict[str, Any]:

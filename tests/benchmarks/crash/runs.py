@@ -18,12 +18,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import psutil
 from mcp import Client
 
-from .places import CALL_SECONDS, Place, Served, called, is_upstream, upstream_in, written_twice
+from tests.chaos.served import Served
+
+from .places import CALL_SECONDS, Place, called, is_upstream, killed_and_started, served_at, upstream_in, written_twice
 
 CODE = """
 import asyncio
@@ -99,14 +101,13 @@ async def kill(served: Served, place: Place, life: Life, dice: random.Random, en
             return
         what = dice.choices(("server", "sandbox", "upstream", "database"), (3, 3, 2, 3 if place.cluster else 0))[0]
         if what == "server":
-            served.process.kill()
-            await asyncio.to_thread(served.again)
+            await asyncio.to_thread(killed_and_started, served)
         elif what == "database" and place.cluster is not None:
             await asyncio.to_thread(place.cluster.stop, signal.SIGKILL)
             await asyncio.sleep(dice.uniform(0, 1))
             await asyncio.to_thread(place.cluster.start)
         else:
-            found = [each for each in served.descendants() if is_upstream(each) is (what == "upstream")]
+            found = [each for each in served.family() if is_upstream(each) is (what == "upstream")]
             if not found:
                 continue
             with suppress(psutil.NoSuchProcess):
@@ -141,10 +142,10 @@ async def undisturbed(served: Served) -> list[str]:
     return [] if report.get("result") == "added 0 0" else [f"something stays locked: {report}"]
 
 
-async def live(place: Place, runs: int, dice: random.Random, log: BinaryIO | None) -> tuple[Life, list[str]]:
+async def live(place: Place, runs: int, dice: random.Random) -> tuple[Life, list[str]]:
     """Have so many runs acknowledged and ended while everything is killed now and then."""
     lines = upstream_in(place.home)
-    life, served, ended = Life(), Served(place, log), asyncio.Event()
+    life, served, ended = Life(), served_at(place), asyncio.Event()
     try:
         await called(served, "execute_code", code="await tools.counter.look(n=1)")
         killing = asyncio.create_task(kill(served, place, life, dice, ended))
@@ -154,13 +155,13 @@ async def live(place: Place, runs: int, dice: random.Random, log: BinaryIO | Non
         await killing
         wrong = [*faults(life, lines), *await undisturbed(served)]
     finally:
-        served.end()
+        served.end(signal.SIGTERM)
     return life, wrong
 
 
-def runs_survive(place: Place, runs: int, dice: random.Random, log: BinaryIO | None) -> tuple[str, list[str]]:
+def runs_survive(place: Place, runs: int, dice: random.Random) -> tuple[str, list[str]]:
     """Have so many runs acknowledged; return figures, and what is wrong."""
-    life, wrong = asyncio.run(live(place, runs, dice, log))
+    life, wrong = asyncio.run(live(place, runs, dice))
     well = sum(report["status"] == "ok" for report in life.reports.values())
     killed = ", ".join(f"{what} {count}" for what, count in sorted(life.killed.items()))
     return f"{len(life.runs)} runs, {well} ok, {life.unknown} writes unknown, killed: {killed}", wrong

@@ -11,13 +11,16 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, BinaryIO
+from typing import Any
 
 import psutil
 
-from .places import Place, Served, called, is_upstream, upstream_in, written_twice
+from tests.chaos.served import Served
+
+from .places import Place, called, is_upstream, killed_and_started, served_at, upstream_in, written_twice
 from .programs import PROGRAMS, SHOW
 
 KILLED = ("worker", "zygote", "server")
@@ -65,8 +68,7 @@ async def told(served: Served, name: str, session: Session, number: int, *, is_c
 def killed(served: Served, what: str) -> None:
     """Kill what carries the session, and have the server be there again."""
     if what == "server":
-        served.process.kill()
-        served.again()
+        killed_and_started(served)
         return
     server = psutil.Process(served.process.pid)
     zygotes = [each for each in server.children() if not is_upstream(each)]
@@ -103,19 +105,19 @@ def _differ(where: str, wanted: dict[str, str], got: dict[str, str], *, own: boo
             yield f"{where} {name} was {wanted.get(name)} and is {got.get(name)}"
 
 
-async def live(place: Place, sessions: int, log: BinaryIO | None) -> list[Session]:
+async def live(place: Place, sessions: int) -> list[Session]:
     """Run one session that nobody disturbs, and so many that are."""
     (calm := place.home / "calm").mkdir()
     (hurt := place.home / "hurt").mkdir()
     upstream_in(calm)
     lines = upstream_in(hurt)
     # Two homes share no database on PostgreSQL, where a home is none: the calm one has a file.
-    served = Served(Place("sqlite", calm, None, None), log)
+    served = served_at(Place("sqlite", calm, None, None))
     try:
         undisturbed = await lived(served, "0", None)
     finally:
-        served.end()
-    served = Served(replace(place, home=hurt), log)
+        served.end(signal.SIGTERM)
+    served = served_at(replace(place, home=hurt))
     found = []
     try:
         for number in range(sessions):
@@ -125,7 +127,7 @@ async def live(place: Place, sessions: int, log: BinaryIO | None) -> list[Sessio
             session.wrong = [*differences(session, undisturbed), *written_twice(lines)]
             found.append(session)
     finally:
-        served.end()
+        served.end(signal.SIGTERM)
     return found
 
 
@@ -133,10 +135,10 @@ def _short(value: Any) -> str:
     return json.dumps(value)[:500]
 
 
-def sessions_survive(place: Place, sessions: int, dice: random.Random, log: BinaryIO | None) -> tuple[str, list[str]]:
+def sessions_survive(place: Place, sessions: int, dice: random.Random) -> tuple[str, list[str]]:
     """Run so many sessions, whose kills go by turns and use no dice; return figures, and what is wrong."""
     del dice
-    found = asyncio.run(live(place, sessions, log))
+    found = asyncio.run(live(place, sessions))
     rebuilt = sum(each.rebuilt for each in found)
     each_ms = sum(each.rebuilt_ms for each in found) / max(rebuilt, 1)
     wrong = [f"session {number}: {why}" for number, each in enumerate(found) for why in each.wrong]

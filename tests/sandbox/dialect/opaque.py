@@ -6,15 +6,17 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import contextlib
 import contextvars
 import gc
 import io
 import logging
 import os
 import socket
+import subprocess
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import FlagBoundary
 from http import HTTPStatus
 from re import RegexFlag
@@ -27,12 +29,15 @@ from sealab.sandbox.dialect.names import PREFIX, Verdict
 from sealab.sandbox.guest import ownership
 from sealab.sandbox.guest.facade import Facade
 
-from ...fuzz.oracle import all_classes
 from ..facades_walk import forbidden_functions
 
 _NEVER = (
     *(types.ModuleType, types.FrameType, types.CodeType, types.CellType, io.FileIO, socket.socket),
     *(logging.Logger, logging.Handler, logging.Manager),
+)
+_NEVER_CLASSES = (
+    *(type, types.FunctionType, types.CodeType, types.ModuleType, types.FrameType, types.TracebackType, types.CellType),
+    *(io.FileIO, logging.Logger, logging.Formatter, logging.FileHandler, asyncio.BaseEventLoop, subprocess.Popen),
 )
 _REAL_VARIABLES = frozenset({contextvars.Context, contextvars.ContextVar, contextvars.Token})
 _RAW_METHODS = (
@@ -61,6 +66,9 @@ _REFERENCES_OF_A_PROXY = 3
 
 _class_dict = type.__dict__["__dict__"].__get__
 _mro = type.__dict__["__mro__"].__get__
+_flags = type.__dict__["__flags__"].__get__
+_MADE_AT_RUN_TIME = 1 << 9
+"""Py_TPFLAGS_HEAPTYPE: a class of C without it is made by nobody, though it may be known late (as Union of 3.14 is)."""
 
 
 def _is(kind: type, base: type | tuple[type, ...]) -> bool:
@@ -141,7 +149,7 @@ class Opaque:
     def _why_class(self, cls: type) -> str | None:
         if cls in classes._REAL:
             return None
-        if ownership.is_guest_class(cls) or id(cls) not in self._classes:
+        if ownership.is_guest_class(cls) or (id(cls) not in self._classes and _flags(cls) & _MADE_AT_RUN_TIME):
             unjudged = _why_unjudged(cls)
             if unjudged is not None or ownership.is_guest_class(cls):
                 return unjudged
@@ -149,6 +157,8 @@ class Opaque:
             return None
         if _is(cls, type):
             return f"the real {cls.__name__}"
+        if any(cls is each for each in _NEVER_CLASSES):
+            return f"the class {cls.__name__}"
         if id(cls) not in self._classes or _is(cls, types.GenericAlias):
             return None
         try:
@@ -202,12 +212,41 @@ class Opaque:
         return f"the raw method {name} of {owner.__name__}"
 
     def _why_function(self, function: types.FunctionType) -> str | None:
-        if ownership.is_guest_callable(function) or id(function.__globals__) in self._host_globals:
+        if ownership.is_guest_callable(function):
             return None
+        if id(function.__globals__) in self._host_globals:
+            return _evaluates(function)
         name = function.__globals__.get("__name__")
         if type(name) is str and name.startswith("namedtuple_"):  # as `collections.namedtuple` makes them
             return None
         return f"the function {function.__qualname__}, which the guest made and which counts as the host's"
+
+
+def all_classes() -> Iterator[type]:
+    """Give every class there is."""
+    seen: set[type] = set()
+    waiting: list[type] = [object]
+    while waiting:
+        cls = waiting.pop()
+        if cls not in seen:
+            seen.add(cls)
+            yield cls
+            waiting.extend(type.__subclasses__(cls))
+
+
+def _evaluates(function: types.FunctionType) -> str | None:
+    """Say so of a function of the host that takes annotations for source."""
+    code = function.__code__
+    if "eval_str" not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+        return None
+
+    def annotated(x) -> None: ...
+
+    annotated.__annotations__ = {"x": "__import__('os').getpid()"}
+    with contextlib.suppress(Exception):
+        if str(os.getpid()) in str(function(annotated, eval_str=True)):
+            return "evaluates annotations"
+    return None
 
 
 def _why_text(text: str) -> str | None:

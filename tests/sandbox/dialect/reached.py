@@ -1,7 +1,7 @@
 """What guest code can get hold of: by reading, and by calling with harmless arguments; in a process that is sealed.
 
-`Reached` walks once, and tells then of any object whether it is a secret: one that stood in the process when it was
-sealed, and that neither reading nor calling gave.
+`Reached` walks once, and tells then what was opaque, and of any object whether it is a secret: one that stood in the
+process when it was sealed, and that neither reading nor calling gave.
 """
 
 # ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import signal
+import sys
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -30,8 +31,8 @@ _ATOMS = frozenset(
     {bytes, int, float, complex, bool, type(None), str, bytearray, range, slice, type(NotImplemented), type(...)}
 )
 _ITEMS_MAX = 300
-_DEPTH_MAX = 4
-_CALL_DEPTH_MAX = 2
+_DEPTH_MAX = 6
+_CALL_DEPTH_MAX = 4
 _OF_ONE_MAKER = 3
 _CALL_SECONDS = 15
 _OF_ONE_TYPE = 8
@@ -52,6 +53,9 @@ class Stuck(BaseException):
 @contextlib.contextmanager
 def bounded(seconds: float) -> Iterator[None]:
     """Raise `Stuck` in what takes longer than `seconds`: what computes, and what waits."""
+    if sys.platform == "emscripten":  # which has no timers
+        yield
+        return
     signal.signal(signal.SIGALRM, _stop)
     signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
     try:
@@ -98,6 +102,7 @@ class Reached:
         self._of_maker: dict[tuple[int, type], int] = {}
         self._waiting: deque[tuple[str, object, int, int]] = deque()
         self.slow: list[str] = []
+        self.found: list[str] = []
         self._called: set[object] = set()
         self._methods = {kind_of(each) for each in self._given}
         self.of_given: dict[int, type] = {}
@@ -118,14 +123,18 @@ class Reached:
 
     def walk(self, modules: Iterable[str], more: Iterable[tuple[str, object]] = (), *, calling: bool = True) -> None:
         """Reach everything from the builtins, from these modules and from `more`."""
-        self._calls_max = _CALL_DEPTH_MAX if calling else 0
         roots: list[tuple[str, object]] = [
             (name, value) for name, value in guarded_builtins().items() if name.isascii() and not name.startswith("_")
         ]
         listed = facades.exports()
         for module in modules:
             roots += [(f"{module}.{name}", getattr(facades.find(module), name)) for name in sorted(listed[module])]
-        for path, value in (*roots, *more):
+        self.reach((*roots, *more), calling=calling)
+
+    def reach(self, roots: Iterable[tuple[str, object]], *, calling: bool = True) -> None:
+        """Reach everything from `roots`."""
+        self._calls_max = _CALL_DEPTH_MAX if calling else 0
+        for path, value in roots:
             self._add(path, value, 0, 0)
         while self._waiting:
             self._visit(*self._waiting.popleft())
@@ -144,7 +153,9 @@ class Reached:
                 if len(made) >= _OF_ONE_TYPE:
                     return
                 made.append((path, value))
-        if self.opaque.why(value) is not None:  # another walk's business
+        reason = self.opaque.why(value)
+        if reason is not None:
+            self.found.append(f"{path}: {reason}")
             return
         self.paths[id(value)] = path
         self.values.append((path, value))
@@ -156,8 +167,11 @@ class Reached:
         for key, item in items_of(value):
             self._add(f"{path}[{key}]", item, depth + 1, calls)
         for name in () if type(value) in _BINDS_NOTHING[1:] else readable(value):
-            with contextlib.suppress(BaseException):
-                self._add(f"{path}.{name}", guarded_getattr(value, name), depth + 1, calls)
+            try:
+                found = guarded_getattr(value, name)
+            except BaseException as error:  # which code can catch
+                found = error
+            self._add(f"{path}.{name}", found, depth + 1, calls)
         if callable(value) and calls < self._calls_max and may_call(value, path):
             self._call(path, value, depth, calls)
 

@@ -56,7 +56,8 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS_MAX, _CPU_SECONDS_MAX + 5))
         from sealab.sandbox.guest_api import data_helpers, hosted  # noqa: F401 - workers have both before
 
-        for module in ("io", "os"):  # what the stand-ins open files with
+        # What the stand-ins open files with, and what the spies import: a leak must not meet them while they are made.
+        for module in ("io", "os", "logging", "pprint", "unittest", "warnings", "timeit", "doctest", "reprlib"):
             import_module(module)
     sealing.seal()
     from . import planted_leaks  # here, so that its classes are none of the host's
