@@ -19,8 +19,10 @@ from ..privacy.tokens.parts import Exchange, collected, part_of, replaced
 if TYPE_CHECKING:
     from ...skills_db.journal.records import Journal as RunRecord
     from ..privacy.privacy import Privacy
+    from .background.background_listing import ListedRun
 
-_OF_ALL = ("code", "context_vars", "arguments", "incomplete", "session", "tools")
+_OF_LISTED = ("code", "reason")
+_OF_ALL = (*_OF_LISTED, "context_vars", "arguments", "incomplete", "session", "tools")
 _OF_CALLS = ("arguments", "answer", "error")
 _OF_ENDS = ("result", "output", "stderr", "error", "notes")
 _CONTENTS = ("data", "content")
@@ -40,6 +42,22 @@ async def hidden_transcript(privacy: Privacy, record: RunRecord) -> Transcript:
     parts = collected(told, _contents)
     hidden = await privacy.hide(record.scope, parts, destination="terminal")
     return replaced(told, _contents, hidden.parts)
+
+
+async def hidden_list(privacy: Privacy, runs: Sequence[ListedRun]) -> list[Transcript]:
+    """Return what a list says of runs, as their owners may see it. Raises `PrivacyFailed`."""
+    if privacy.is_off:
+        return [run.told for run in runs]
+    hidden: dict[int, Transcript] = {}
+    for scope in {run.scope for run in runs}:
+        own = {at: run.told for at, run in enumerate(runs) if run.scope == scope}
+        found = await privacy.hide(scope, collected([*own.values()], _listed), destination="terminal")
+        hidden |= zip(own, replaced([*own.values()], _listed, found.parts), strict=True)
+    return [hidden[at] for at in range(len(runs))]
+
+
+def _listed(told: list[Transcript], exchange: Exchange) -> list[Transcript]:
+    return [_exchanged(each, _OF_LISTED, exchange) for each in told]
 
 
 def _contents(told: Transcript, exchange: Exchange) -> Transcript:

@@ -49,6 +49,7 @@ from .records import (
     RunChange,
     RunSummary,
     Session,
+    first_line,
     joined,
     parted,
     tools_called,
@@ -150,8 +151,9 @@ class JournalStore:
         scope: str | None = None,
         limit: int = 50,
         now: Mapping[str, str] = MappingProxyType({}),
+        fits: Callable[[RunSummary], bool] = lambda _run: True,
     ) -> list[RunSummary]:
-        """Return the newest runs, newest first: of one owner, of a status, of those that called a tool.
+        """Return the newest runs that fit, newest first: of one owner, of a status, of those that called a tool.
 
         `now` is the status of runs of which somebody else knows better than their journals.
         """
@@ -165,12 +167,24 @@ class JournalStore:
                 for row in rows:
                     run = self._listed(row, connection)
                     run = replace(run, status=now.get(run.run_id, run.status))
-                    if status in (None, run.status) and (tool is None or tool in run.tools):
-                        found.append(run)
+                    if status in (None, run.status) and (tool is None or tool in run.tools) and fits(run):
+                        found.append(replace(run, code=self._line(row, run)))
                 if len(rows) < _READ_AT_ONCE:
                     break
                 before = rows[-1].id
         return found[:limit]
+
+    def _line(self, row: Row, run: RunSummary) -> str:
+        if run.status in {DAMAGED, NEWER}:
+            return ""
+        header = json.loads(self._opened(row, _HEADER, 0, row.sealed_header).partition(_NEW_LINE)[2])
+        return first_line(str(header.get("code", "")))
+
+    def knows(self, run_id: str) -> bool:
+        """Return whether there is a journal or a background run of that name."""
+        either = (sa.select(each.c.run_id).where(each.c.run_id == run_id) for each in (JOURNAL, BACKGROUND))
+        with self._database.read() as connection:
+            return connection.execute(sa.union_all(*either)).first() is not None
 
     def _of(self, scope: str | None) -> tuple[sa.ColumnElement[bool], ...]:
         return () if scope is None else (_RUN.owner == self._keys.owner(scope),)
@@ -373,6 +387,7 @@ class JournalStore:
             row |= self._begun(change.begin, owner)
         if end is not None:
             told = {"tools": end.tools, "incomplete": end.incomplete, "status": end.status}
+            told |= {"reason": end.reason, "times": end.times}
             row |= {"status": end.status, "ended": end.ended, "isolation": end.isolation}
             row["sealed_end"] = sealed(owner, run_id, _END, pieces, _json(told))
         row["bytes"] = sum(len(row.get(part) or b"") for part in ("sealed", "sealed_header", "sealed_end"))
@@ -426,6 +441,9 @@ class JournalStore:
             session=told["session"],
             tools=end.get("tools", {}),
             incomplete=end.get("incomplete"),
+            scope=told["scope"],
+            reason=end.get("reason"),
+            times=end.get("times", {}),
         )
 
     def _records(self, row: Row, pieces: Sequence[Row]) -> Iterator[Record]:

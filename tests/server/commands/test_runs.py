@@ -177,7 +177,7 @@ def test_a_program_that_asks_for_something_else_stops_with_its_line(journaled: t
     found = json.loads(runs(journaled, "replay", "othercall", "--json").stdout)
     assert found["same"] is False
     assert found["difference"].startswith(
-        'line 3: call 3 was notes.send({"text": "other"}) when it was recorded, and is notes.send({"text": "saw [EMAIL_'
+        'line 3: call 2 was notes.send({"text": "other"}) when it was recorded, and is notes.send({"text": "saw [EMAIL_'
     )
     store(home).forget(lambda text: text == "other")
 
@@ -243,7 +243,15 @@ async def test_background_runs_are_listed_cancelled_and_forgotten_before_and_wit
         first = await begun(caller, "import asyncio\nawait asyncio.sleep(600)")
         await until(caller, first, lambda state: state["status"] == "running")
         listed = await asked("list")
-        assert [line.split()[::2] for line in listed.stdout.splitlines()] == [[first, "running", "the"]]
+        head, begins = listed.stdout.splitlines()
+        assert [*head.split()[:3:2], *head.split()[4:]] == [
+            first,
+            "running",
+            "ms",
+            "default/local",
+            *["in", "the", "background"],
+        ]
+        assert begins.strip() == "import asyncio"
         assert "is in the background: the server that runs it" in (await asked("resume", first)).refusal(3)
         assert f"The run {first} is running, and nothing is recorded of it yet." in (await asked("show", first)).stderr
         second, personal = await begun(caller, "1"), await begun(caller, f"result = '{MAIL}'")
