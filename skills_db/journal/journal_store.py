@@ -225,7 +225,9 @@ class JournalStore:
         cut = (_RUN.run_id == run_id, _RUN.ended.is_(None), _LEASE.is_free(now))
         sealed = self._keys.sealed(owner, run_id, _PIECE, journal.pieces, piece)
         with self._database.transaction() as connection:
-            took = connection.execute(sa.update(JOURNAL).where(*cut).values(taken(process, now + seconds)))
+            took = connection.execute(
+                sa.update(JOURNAL).where(*cut).values({**taken(process, now + seconds), "cancels": 0})
+            )
             if took.rowcount != 1 or not take_place(connection, run_id, journal.pieces, sealed):
                 raise _not_cut(run_id)
         return replace(journal, records=(*journal.records, record), pieces=journal.pieces + 1)
@@ -241,6 +243,18 @@ class JournalStore:
         held = sa.update(JOURNAL).where(_RUN.status == RUNNING, _LEASE.is_of(process))
         with self._database.transaction(durable=False) as connection:
             connection.execute(held.values(leased_until=self._database.now() + seconds))
+
+    def cancel(self, run_id: str) -> bool:
+        """Ask the process that has a run for its end; return whether it has not ended yet."""
+        unended = sa.update(JOURNAL).where(_RUN.run_id == run_id, _RUN.ended.is_(None))
+        with self._database.transaction(durable=False) as connection:
+            return connection.execute(unended.values(cancels=1)).rowcount > 0
+
+    def cancelled(self, process: str) -> Sequence[str]:
+        """Return the runs that a process has and that are to end."""
+        wanted = sa.select(_RUN.run_id).where(_RUN.status == RUNNING, _LEASE.is_of(process), _RUN.cancels == 1)
+        with self._database.read() as connection:
+            return connection.execute(wanted).scalars().all()
 
     def session(self, scope: str, name: str) -> Session:
         """Return what a session consists of that has no worker: the programs that ended and left it as it was last.
@@ -401,6 +415,7 @@ class JournalStore:
             "number_of": begin.number,
             "after": begin.after,
             "closed": 0,
+            "cancels": 0,
             "isolation": begin.isolation,
             "began": begin.began,
             "expires": begin.expires,

@@ -29,6 +29,7 @@ _LISTED_MAX = 10_000
 _STOP_SECONDS = 10.0
 """How long a server is given to stop a run: it looks every 4 seconds whether it shall."""
 _LOOK_SECONDS = 0.1
+_LOOK_FOREGROUND_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +143,7 @@ def check_replayable(journals: JournalStore, store: BackgroundStore, run_id: str
 
 
 def cancel(journals: JournalStore, store: BackgroundStore, run_id: str) -> tuple[str, str]:
-    """Have a background run end; return its status and one sentence on it.
-
-    Raises `JournalNotFound`, and `RequestRefused` for a run of the foreground that has not ended.
-    """
+    """Have a run end; return its status and one sentence on it. Raises `JournalNotFound`."""
     try:
         before = store.state(run_id)
     except JournalNotFound as unknown:
@@ -153,25 +151,33 @@ def cancel(journals: JournalStore, store: BackgroundStore, run_id: str) -> tuple
             run = journals.journal(run_id).run
         except JournalNotFound:
             raise unknown from None
-        return _cancel_foreground(run)
+        return _cancel_foreground(journals, run)
     store.cancel(run_id, execution_told(cancelled(run_id)))
     for state in _seen(store, run_id):
         if state.report is not None:
             status = _reported(state)
             if before.report is not None:
                 return status, _ended_before(run_id, status)
-            return status, f"The run {run_id} is cancelled." if status == "cancelled" else f"The run ended: {status}."
+            return status, _has_now_ended(run_id, status)
     return "running", f"The run {run_id} will be cancelled by the server that runs it, or by the next one that starts."
 
 
-def _cancel_foreground(run: RunSummary) -> tuple[str, str]:
+def _cancel_foreground(journals: JournalStore, run: RunSummary) -> tuple[str, str]:
     if run.ended is not None:
         return run.status, _ended_before(run.run_id, run.status)
     if run.status == CUT:
         return run.status, f"The run {run.run_id} was cut before, and nothing is at work on it."
-    raise RequestRefused(
-        f"The run {run.run_id} is not in the background. It ends with the call of its client: cancel it there."
-    )
+    until = time.monotonic() + _STOP_SECONDS
+    while journals.cancel(run.run_id):
+        if time.monotonic() > until:
+            return RUNNING, f"The run {run.run_id} will be cancelled by the server that runs it."
+        time.sleep(_LOOK_FOREGROUND_SECONDS)
+    status = journals.journal(run.run_id).run.status
+    return status, _has_now_ended(run.run_id, status)
+
+
+def _has_now_ended(run_id: str, status: str) -> str:
+    return f"The run {run_id} is cancelled." if status == Status.CANCELLED.value else f"The run ended: {status}."
 
 
 def _ended_before(run_id: str, status: str) -> str:

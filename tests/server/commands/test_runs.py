@@ -6,6 +6,8 @@ import asyncio
 import base64
 import json
 import re
+import time
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -78,6 +80,39 @@ def test_runs_are_listed_by_status_tool_and_time(journaled: tuple[Path, dict[str
     assert "session counted #2" in runs(journaled, "list").stdout
 
 
+def test_a_list_says_who_ran_what_for_how_long_and_why_it_failed(journaled: tuple[Path, dict[str, str]]) -> None:
+    (failed,) = runs(journaled, "list", "--failed", "--json").told["runs"]
+    assert failed["run_id"] == journaled[1]["fails"]
+    assert (failed["tenant"], failed["who"], failed["code"]) == ("default", "local", "print('before')")
+    assert failed["reason"] == "ZeroDivisionError: division by zero"
+    assert failed["elapsed_ms"] == failed["ms"] > 0
+    head, code, reason = runs(journaled, "list", "--outcome", "error", "--who", "local").stdout.splitlines()
+    assert f"{failed['ms']} ms  default/local" in head
+    assert (code.strip(), reason.strip()) == (failed["code"], failed["reason"])
+    assert listed(journaled, "--who", "ann") == []
+    assert listed(journaled, "--tenant", "default", "--failed") == ["fails"]
+
+
+def test_times_are_shown_and_read_in_the_zone_of_the_machine(
+    journaled: tuple[Path, dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began = store(journaled[0]).journal(journaled[1]["calls"]).run.began
+    of_tool = ("list", "--tool", "notes.send", "--json")
+    try:
+        for zone, offset in (("XYZ-05:30", timedelta(hours=5, minutes=30)), ("UTC", timedelta())):
+            monkeypatch.setenv("TZ", zone)
+            time.tzset()
+            shown = datetime.fromisoformat(runs(journaled, *of_tool, TZ=zone).told["runs"][0]["began"])
+            assert shown.utcoffset() == offset
+            assert abs(shown.timestamp() - began) < 0.002
+            for seconds, count in ((-1, 1), (1, 0)):
+                since = (shown + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat()
+                assert runs(journaled, *of_tool, "--since", since, TZ=zone).told["count"] == count
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
 def test_a_time_and_a_status_that_are_none_are_refused(journaled: tuple[Path, dict[str, str]]) -> None:
     for option, value, give in (
         ("--since", "yesterday", "30m, 12h, 7d"),
@@ -102,6 +137,39 @@ def test_a_run_is_shown_with_its_calls_and_its_end_and_no_value(journaled: tuple
     assert "(changes something)" in shown
     assert "output: " in shown
     assert "ZeroDivisionError" in runs(journaled, "show", "fails").stdout
+
+
+def test_a_run_is_shown_with_where_its_time_went_and_its_calls_from_1(journaled: tuple[Path, dict[str, str]]) -> None:
+    told = runs(journaled, "show", "calls", "--json").told
+    assert [call["n"] for call in told["calls"]] == [1, 2, 3, 4]
+    times = told["timeline"]
+    assert set(times) == {"waiting_ms", "program_ms", "cpu_ms", "calls_ms", "worker_and_server_ms"}
+    assert 0 < times["calls_ms"] < times["program_ms"] < told["ms"]
+    assert "time: waiting " in runs(journaled, "show", "calls").stdout
+
+
+async def test_an_operator_ends_a_run_that_somebody_waits_for_and_sees_the_call_that_was_cut(tmp_path: Path) -> None:
+    async def asked(*words: str) -> Ended:
+        return await asyncio.to_thread(sealab, "runs", *words, "--home", str(tmp_path), **CLAIMED)
+
+    served_notes(tmp_path)
+    async with in_this_process(tmp_path, ONE_SPARE | CLAIMED) as caller:
+        running = asyncio.create_task(
+            caller.run("await tools.notes.look(name='x')\nawait tools.notes.look(name='slow')")
+        )
+        while not (found := (await asked("list", "--outcome", "running", "--json")).told["runs"]):
+            assert not running.done()
+        run_id = found[0]["run_id"]
+        assert found[0]["ms"] is None
+        assert found[0]["elapsed_ms"] > 0
+        assert (await asked("cancel", run_id, "--json")).told == {"run_id": run_id, "status": "cancelled"}
+        report = await running
+        assert (report["run_id"], report["status"]) == (run_id, "cancelled")
+        assert (await caller.run("2"))["result"] == 2
+    assert (await asked("cancel", run_id)).stdout == f"The run {run_id} had ended before: cancelled.\n"
+    last = (await asked("show", run_id, "--json")).told["calls"][-1]
+    assert (last["n"], last["call"], last["outcome"]) == (2, "notes.look", "cut with the run")
+    assert last["ms"] > 0
 
 
 def test_an_export_is_one_file_without_values_seed_or_trace(

@@ -7,6 +7,7 @@ one of these and has no line here fails. Each cell is tried for real; what it sh
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -409,10 +410,21 @@ def test_commands_work_on_one_tenant_alone(team: Team) -> None:
     for group in (("skills", "list"), ("runs", "list", "--limit", "9999"), ("approvals", "list"), ("pii", "audit")):
         own = command(team.home, *group, "--tenant", "acme", "--json")
         assert own.returncode == 0, own.stderr
-        for elsewhere in (["--tenant", "acme-2"], ["--tenant", "default"], []):
+        looks_everywhere = group[0] in {"runs", "approvals"}
+        for elsewhere in (["--tenant", "acme-2"], ["--tenant", "default"], *([] if looks_everywhere else [[]])):
             shown = command(team.home, *group, *elsewhere, "--json")
             assert shown.returncode == 0, shown.stderr
             assert CANARY not in shown.stdout
             assert team.run_id not in shown.stdout
     assert CANARY in command(team.home, "skills", "list", "--tenant", "acme", "--json").stdout
     assert team.run_id in command(team.home, "runs", "list", "--limit", "9999", "--tenant", "acme", "--json").stdout
+
+
+def test_an_operator_finds_a_run_without_naming_its_tenant(team: Team) -> None:
+    for words in (["list", "--limit", "9999"], ["list", "--who", "alice", "--limit", "9999"]):
+        runs = json.loads(command(team.home, "runs", *words, "--json").stdout)["runs"]
+        (found,) = [each for each in runs if each["run_id"] == team.run_id]
+        assert (found["tenant"], found["who"], found["code"]) == ("acme", "alice", f"print('{CANARY}')")
+    assert {each["tenant"] for each in runs} == {"acme", "acme-2"}
+    assert f"run {team.run_id} of acme/alice: ok" in command(team.home, "runs", "show", team.run_id).stdout
+    assert command(team.home, "runs", "show", team.run_id, "--tenant", "acme-2").returncode != 0
