@@ -7,6 +7,7 @@ first seen, see `pins.py`. The SDK's client is imported with the first call, not
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -59,6 +60,8 @@ SignFor = Callable[[ServerConfig, Owner], "httpx2.Auth | None"]
 
 
 _URI_SHOWN = 200
+
+_LOG = logging.getLogger(__name__)
 
 
 class State(StrEnum):
@@ -358,6 +361,8 @@ class Upstreams:
             return error
         if not changed:
             return None
+        if server not in self._quarantine:
+            _LOG.warning("The upstream server %s is quarantined: what it says about its tools changed.", server)
         self._quarantine[server] = refusal(server, changed)
         return self._quarantine[server]
 
