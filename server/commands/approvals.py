@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from ...skills_db.errors import SkillsDbError
@@ -66,19 +66,26 @@ def told_approvals(
 ) -> list[Transcript]:
     """Return what a list says of the questions of the homes that a command looks at; `pages` is where links begin."""
     names = None if tool is None else re.compile(rf"(?<![\w.]){re.escape(tool)}(?=[(,])")
-    told: list[Transcript] = []
-    for home in opened_homes(here):
-        found = [
-            each
-            for each in (_waiting(home, pages) if wanted == "waiting" else _answered_ones(home, wanted))
-            if each.began >= since
-            and who in {None, each.told["who"]}
-            and (names is None or names.search(str(each.told["question"])))
-        ]
-        if found:
-            hidden = asyncio.run(hidden_list(home.privacy, found))
-            told += ({"tenant": home.home.tenant, **each} for each in hidden)
-    return told
+
+    def fits(asked: ListedRun) -> bool:
+        told = asked.told
+        names_it = names is None or names.search(str(told["question"])) is not None
+        return asked.began >= since and who in {None, told["who"]} and names_it
+
+    return [told for home in opened_homes(here) for told in approvals_in(home, wanted, fits, pages)]
+
+
+def approvals_in(
+    home: OpenedHome,
+    wanted: str = "waiting",
+    fits: Callable[[ListedRun], bool] = lambda _asked: True,
+    pages: str | None = None,
+) -> list[Transcript]:
+    """Return what a list says of the questions of one home."""
+    asked = _waiting(home, pages) if wanted == "waiting" else _answered_ones(home, wanted)
+    found = [*filter(fits, asked)]
+    hidden = asyncio.run(hidden_list(home.privacy, found)) if found else []
+    return [{"tenant": home.home.tenant, **each} for each in hidden]
 
 
 def approval_lines(told: Sequence[Transcript]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from ..caller import Caller
 from ..errors import Exit, UsageError
 from ..runs.background.background_listing import (
     STATUSES,
+    ListedRun,
     Wanted,
     cancel,
     check_replayable,
@@ -74,14 +75,16 @@ def list_(
 
 def told_runs(here: Here, wanted: Wanted) -> list[Transcript]:
     """Return what a list says of the runs of the homes that a command looks at, the newest first."""
-    found: list[tuple[float, Transcript]] = []
-    for home in opened_homes(here):
-        journal = home.journal
-        listed = listed_runs(journal.store(), journal.background(), wanted)
-        told = asyncio.run(hidden_list(home.privacy, listed)) if listed else []
-        found += [(run.began, {"tenant": home.home.tenant, **each}) for run, each in zip(listed, told, strict=True)]
-    found.sort(key=lambda each: each[0], reverse=True)
-    return [told for _, told in found[: wanted.limit]]
+    found = [each for home in opened_homes(here) for each in runs_in(home, wanted)]
+    found.sort(key=lambda run: run.began, reverse=True)
+    return [run.told for run in found[: wanted.limit]]
+
+
+def runs_in(home: OpenedHome, wanted: Wanted) -> list[ListedRun]:
+    """Return what a list says of the runs of one home, newest first, with tokens in place of personal data."""
+    listed = listed_runs(home.journal.store(), home.journal.background(), wanted)
+    told = asyncio.run(hidden_list(home.privacy, listed)) if listed else []
+    return [run._replace(told={"tenant": home.home.tenant, **each}) for run, each in zip(listed, told, strict=True)]
 
 
 @runs.command()

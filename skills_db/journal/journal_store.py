@@ -151,13 +151,17 @@ class JournalStore:
         scope: str | None = None,
         limit: int = 50,
         now: Mapping[str, str] = MappingProxyType({}),
+        unended: bool = False,
         fits: Callable[[RunSummary], bool] = lambda _run: True,
     ) -> list[RunSummary]:
         """Return the newest runs that fit, newest first: of one owner, of a status, of those that called a tool.
 
+        With `unended` it looks at those alone whose journals have no end.
+
         `now` is the status of runs of which somebody else knows better than their journals.
         """
         wanted = sa.select(JOURNAL).where(_lives(self._database.now()), _RUN.began >= since, *self._of(scope))
+        wanted = wanted.where(_RUN.ended.is_(None)) if unended else wanted
         wanted = wanted.order_by(_RUN.id.desc()).limit(_READ_AT_ONCE)
         found: list[RunSummary] = []
         before = _FAR

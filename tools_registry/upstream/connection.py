@@ -45,6 +45,7 @@ class Connection:
         self.stderr = StderrTail()
         self.starts = 0
         self._failure: RegistryError | None = None
+        self._is_known = False
         self._options = options
         self._link: UpstreamLink | None = None
         self._links: set[UpstreamLink] = set()
@@ -57,8 +58,12 @@ class Connection:
     @failure.setter
     def failure(self, failure: RegistryError | None) -> None:
         before, self._failure = self._failure, failure
+        if (failure is None) != (before is None) or not self._is_known:
+            self._is_known = True
+            self._options.on_state()
         if failure is not None and before is None:
-            _LOG.warning("The upstream server %s fails: %s", self.config.name, failure.for_operator)
+            # Of what a server wrote itself, the log has nothing: that stands in `for_operator` alone.
+            _LOG.warning("The upstream server %s fails: %s", self.config.name, failure)
         elif failure is None and before is not None:
             _LOG.warning("The upstream server %s works again.", self.config.name)
 

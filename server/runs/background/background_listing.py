@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 STATUSES = (*(each.value for each in Status), QUEUED, RUNNING, WAITING, CUT, ERASED, DAMAGED, NEWER)
 """What a list says of runs."""
 _FAILED = frozenset({*(each.value for each in Status), CUT, DAMAGED}) - {Status.OK.value, Status.CANCELLED.value}
+_UNENDED = frozenset({QUEUED, RUNNING, WAITING})
 _LISTED_MAX = 10_000
 _STOP_SECONDS = 10.0
 """How long a server is given to stop a run: it looks every 4 seconds whether it shall."""
@@ -42,11 +43,13 @@ class Wanted:
     failed: bool = False
     since: float = 0.0
     limit: int = 50
+    unended: bool = False
 
     def fits(self, status: str, scope: str) -> bool:
         """Return whether the list has runs of that status and scope."""
         return (
             self.outcome in (None, status)
+            and (not self.unended or status in _UNENDED)
             and (self.who is None or self.who == principal_of(scope))
             and (not self.failed or status in _FAILED)
         )
@@ -73,6 +76,7 @@ def listed_runs(journals: JournalStore, store: BackgroundStore, wanted: Wanted) 
         tool=wanted.tool,
         limit=wanted.limit,
         now=now,
+        unended=wanted.unended or wanted.outcome in _UNENDED,
         fits=lambda run: wanted.fits(run.status, run.scope),
     )
     told = [
