@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -39,7 +39,7 @@ def opened_home(here: Here) -> Iterator[OpenedHome]:
         yield opened
 
 
-def opened_homes(here: Here) -> Iterator[OpenedHome]:
+def opened_homes(here: Here) -> Generator[OpenedHome]:
     """Open the homes that a command looks at, one after another: that of the tenant it names, else those of all."""
     with opened_home(here) as own:
         yield own

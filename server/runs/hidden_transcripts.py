@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, cast
 from ...sandbox.job import Json
 from ..journal.transcript import Transcript, transcript
 from ..privacy.tokens.parts import Exchange, collected, part_of, replaced
+from .background.background_listing import LISTED_TEXTS, ListedRun
 
 if TYPE_CHECKING:
     from ...skills_db.journal.records import Journal as RunRecord
     from ..privacy.privacy import Privacy
-    from .background.background_listing import ListedRun
 
-_OF_LISTED = ("code", "reason")
-_OF_ALL = (*_OF_LISTED, "context_vars", "arguments", "incomplete", "session", "tools")
+_OF_ALL = (*LISTED_TEXTS, "context_vars", "arguments", "incomplete", "session", "tools")
 _OF_CALLS = ("arguments", "answer", "error")
 _OF_ENDS = ("result", "output", "stderr", "error", "notes")
 _CONTENTS = ("data", "content")
@@ -51,13 +50,14 @@ async def hidden_list(privacy: Privacy, runs: Sequence[ListedRun]) -> list[Trans
     hidden: dict[int, Transcript] = {}
     for scope in {run.scope for run in runs}:
         own = {at: run.told for at, run in enumerate(runs) if run.scope == scope}
-        found = await privacy.hide(scope, collected([*own.values()], _listed), destination="terminal")
-        hidden |= zip(own, replaced([*own.values()], _listed, found.parts), strict=True)
+        told = list(own.values())
+        found = await privacy.hide(scope, collected(told, _listed), destination="terminal")
+        hidden |= zip(own, replaced(told, _listed, found.parts), strict=True)
     return [hidden[at] for at in range(len(runs))]
 
 
 def _listed(told: list[Transcript], exchange: Exchange) -> list[Transcript]:
-    return [_exchanged(each, _OF_LISTED, exchange) for each in told]
+    return [_exchanged(each, LISTED_TEXTS, exchange) for each in told]
 
 
 def _contents(told: Transcript, exchange: Exchange) -> Transcript:

@@ -404,8 +404,7 @@ class JournalStore:
         if change.begin is not None:
             row |= self._begun(change.begin, owner)
         if end is not None:
-            told = {"tools": end.tools, "incomplete": end.incomplete, "status": end.status}
-            told |= {"reason": end.reason, "times": end.times}
+            told = {name: getattr(end, name) for name in ("tools", "incomplete", "status", "reason", "times")}
             row |= {"status": end.status, "ended": end.ended, "isolation": end.isolation}
             row["sealed_end"] = sealed(owner, run_id, _END, pieces, _json(told))
         row["bytes"] = sum(len(row.get(part) or b"") for part in ("sealed", "sealed_header", "sealed_end"))

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 STATUSES = (*(each.value for each in Status), QUEUED, RUNNING, WAITING, CUT, ERASED, DAMAGED, NEWER)
 """What a list says of runs."""
 _FAILED = frozenset({*(each.value for each in Status), CUT, DAMAGED}) - {Status.OK.value, Status.CANCELLED.value}
+LISTED_TEXTS = ("code", "reason")
+"""What a list says of runs in words of the code, which may be personal."""
 _UNENDED = frozenset({QUEUED, RUNNING, WAITING})
 _LISTED_MAX = 10_000
 _STOP_SECONDS = 10.0

@@ -7,14 +7,19 @@ import json
 import time
 from pathlib import Path
 
+from sealab.server.caller import LOCAL
+from sealab.server.database import HomeDatabase
 from sealab.server.home import Home
+from sealab.server.privacy.privacy import Privacy
+from sealab.server.settings import Settings
 from sealab.server.upstream_tools.registry_state import failing_servers, in_files, note_failing
+from sealab.skills_db.journal.background_store import BackgroundStore
 from sealab.tools_registry.errors import ConnectFailed
 
+from ...waiting import until
 from ..command_line import Ended, sealab
 from ..conftest import in_this_process
-from ..journal.test_journaled_runs import CLAIMED
-from ..runs.background.test_background import begun
+from ..journal.test_journaled_runs import CLAIMED, store
 from ..upstream_tools.test_registry import ONE_SPARE, configure
 
 
@@ -23,37 +28,39 @@ async def test_one_screen_says_what_runs_waits_and_fails_and_what_is_used(tmp_pa
         return await asyncio.to_thread(sealab, *words, "--home", str(tmp_path), **CLAIMED)
 
     configure(tmp_path, gone={"command": str(tmp_path / "gone")})
-    shares = {"SEALAB_CALLER_CPU_SECONDS_PER_DAY": "100", "SEALAB_BACKGROUND_RUNS_MAX": "1"}
-    began = time.time()
-    async with in_this_process(tmp_path, ONE_SPARE | CLAIMED | shares) as caller:
+    env = ONE_SPARE | CLAIMED | {"SEALAB_CALLER_CPU_SECONDS_PER_DAY": "100"}
+    async with in_this_process(tmp_path, env) as caller:
         assert (await caller.run("await tools.gone.x()"))["status"] == "error"
         running = asyncio.create_task(caller.run("import asyncio\nawait asyncio.sleep(25)"))
-        first, second = await begun(caller, "import time\ntime.sleep(50)"), await begun(caller, "2")
-        while True:
-            told = (await asked("status", "--json")).told
-            if len(told["running"]) == 2 and told["last_errors"] and told["shares"]:
-                break
-            assert time.time() < began + 20, told
-        lines = (await asked("status")).stdout
-        screens = [(await asked("top", *words)).stdout for words in ((), ("--once",))]
-        (foreground,) = [run for run in told["running"] if not run.get("background")]
-        for run_id in (foreground["run_id"], first, second):
-            assert (await asked("runs", "cancel", run_id)).returncode == 0
-        await running
+        journals = store(tmp_path)
+        await until(lambda: [each.ended is None for each in journals.runs()] == [True, False])
+        told = (await asked("status", "--json")).told
+        running.cancel()
+    (foreground,), (failed,), (gone,), (share,) = (
+        told[name] for name in ("running", "last_errors", "failing_servers", "shares")
+    )
     assert foreground["code"] == "import asyncio"
-    assert [run["run_id"] for run in told["waiting"]] == [second]
-    (failed,) = told["last_errors"]
     assert failed["code"] == "await tools.gone.x()"
     assert failed["reason"]
-    (gone,) = told["failing_servers"]
     assert gone["name"] == "gone"
     assert "gone" in gone["last_error"]
-    assert told["shares"][0]["tenant"] == "default"
+    assert (share["tenant"], share["who"]) == ("default", "local")
     assert told["disk"]["free_bytes"] > 0
-    for screen in (lines, *screens):
-        head, *rest = screen.splitlines()
-        assert "2 running, 1 waiting, 0 approvals, 1 failing server" in head
-        assert {"running:", "waiting:", "last errors:", "failing servers:"} <= set(rest)
+    queued(tmp_path, "2")
+    head, *rest = (await asked("top")).stdout.splitlines()
+    assert "0 running, 1 waiting, 0 approvals, 1 failing server" in head
+    assert {"waiting:", "last errors:", "failing servers:"} <= set(rest)
+
+
+def queued(home: Path, code: str) -> None:
+    """Queue a background run, which no server takes."""
+    database = HomeDatabase(None, home)
+    key = Privacy(Settings(vault_keyring=False), home, database).key()
+    told = {"scope": LOCAL.scope, "code": code}
+    assert BackgroundStore(database(), key, process="").put(
+        "0" * 26, LOCAL.scope, told, expires=time.time() + 60, most=1
+    )
+    database.close()
 
 
 def test_since_when_a_server_fails_is_kept_until_it_works_again(tmp_path: Path) -> None:
