@@ -33,7 +33,7 @@ async def test_one_screen_says_what_runs_waits_and_fails_and_what_is_used(tmp_pa
         assert (await caller.run("await tools.gone.x()"))["status"] == "error"
         running = asyncio.create_task(caller.run("import asyncio\nawait asyncio.sleep(25)"))
         journals = store(tmp_path)
-        await until(lambda: [each.ended is None for each in journals.runs()] == [True, False])
+        await until(lambda: {each.ended is None for each in journals.runs()} == {True, False})
         told = (await asked("status", "--json")).told
         running.cancel()
     (foreground,), (failed,), (gone,), (share,) = (
