@@ -52,7 +52,8 @@ async def hidden_list(privacy: Privacy, runs: Sequence[ListedRun]) -> list[Trans
         own = {at: run.told for at, run in enumerate(runs) if run.scope == scope}
         told = list(own.values())
         found = await privacy.hide(scope, collected(told, _listed), destination="terminal")
-        hidden |= zip(own, replaced(told, _listed, found.parts), strict=True)
+        told = replaced(told, _listed, found.parts)
+        hidden |= zip(own, told, strict=True)
     return [hidden[at] for at in range(len(runs))]
 
 
