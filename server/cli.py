@@ -176,6 +176,8 @@ _COMMANDS: Mapping[str, str] = {
     "init": "set up sealab: find clients, import their servers, add sealab to them, test it",
     "demo": "run the main use case end to end, in a temporary home",
     "doctor": "check which isolation layers work on this machine",
+    "status": "show on one screen what runs, waits and fails, and what is used",
+    "top": "show that screen again and again",
     "container": "build the image for isolation=container, or show the state of containers",
     "servers": "list, add, remove and import the upstream MCP servers",
     "pii": "replace personal data in files by tokens, restore or delete it",
@@ -193,8 +195,8 @@ _COMMANDS: Mapping[str, str] = {
     "completion": "print the completion script of a shell",
 }
 """The commands and what each does, in the order of the help."""
-_MODULES = {"serve": ".serve", "run": ".serve"}
-_ALONE = frozenset({"serve", "run", "init", "demo", "doctor", "guard", "audit", "completion"})
+_MODULES = {"serve": ".serve", "run": ".serve", "top": ".commands.status"}
+_ALONE = frozenset({"serve", "run", "init", "demo", "doctor", "status", "top", "guard", "audit", "completion"})
 """Those that have no commands of their own."""
 
 

@@ -210,6 +210,7 @@ JOURNAL = _table(
     *_seconds("ended", null=True),
     *_seconds("expires", "timeout_seconds"),
     *_whole("memory_mb"),
+    _flag("cancels"),
     *_leased(),
     *_whole("pieces", "bytes"),
     *_bytes("sealed_header"),

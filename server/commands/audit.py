@@ -172,7 +172,8 @@ def _shown(line: KeptLine) -> str:
 
 def _time(at_us: int, precision: str) -> str:
     try:
-        return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us)).isoformat(timespec=precision)
+        at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us)
+        return at.astimezone().isoformat(timespec=precision)
     except OverflowError:  # of a line that was changed
         return str(at_us)
 

@@ -119,6 +119,8 @@ class Command(NamedTuple):
     has_json: bool = True
     needs_home: bool = True
     of_tenant: bool = False
+    of_all_tenants: bool = False
+    """Whether it looks at every tenant, unless one is named."""
     own_help: bool = False
     """Whether it answers `--help` itself."""
     takes_options: bool = False
@@ -149,8 +151,9 @@ class Command(NamedTuple):
             parser.add_argument("--home", metavar="DIR", help="the folder below which sealab keeps everything")
             parser.add_argument("--config", metavar="FILE", help="the file of settings, instead of <home>/sealab.toml")
             parser.add_argument("--log-level", metavar="LEVEL", help=f"what goes to stderr: {LOG_LEVELS}")
-        if self.of_tenant:
-            parser.add_argument("--tenant", dest="tenants_home", metavar="TENANT", help="work on what this tenant has")
+        if self.of_tenant or self.of_all_tenants:
+            told = "look at this tenant alone, not at all" if self.of_all_tenants else "work on what this tenant has"
+            parser.add_argument("--tenant", dest="tenants_home", metavar="TENANT", help=told)
 
     def start(self, chosen: argparse.Namespace, words: str) -> int:
         """Run the command that `words` name, print what it gives and return its exit code.
@@ -255,11 +258,11 @@ class Command(NamedTuple):
 class Group:
     """A command that has commands of its own, such as `sealab servers add`.
 
-    With `of_tenant` they work on what one tenant has; `opens` is what a `Command` says of it.
+    They share what is said here; see the fields of `Command`.
     """
 
-    def __init__(self, *, of_tenant: bool = False, opens: Opens | None = None) -> None:
-        self._shared: dict[str, Any] = {"of_tenant": of_tenant, "opens": opens}
+    def __init__(self, **shared: Any) -> None:
+        self._shared = shared
         self.commands: dict[str, Command] = {}
 
     def command(self, **how: Any) -> Callable[[_Function], _Function]:
@@ -329,7 +332,7 @@ def _user(here: Here) -> Identity:
 
     named = getattr(here.chosen, "tenant", None)
     try:
-        tenant = tenant_name(named) if isinstance(named, str) else here.home.tenant or DEFAULT_TENANT
+        tenant = tenant_name(named) if isinstance(named, str) else here.found_in or here.home.tenant
     except RequestRefused:  # which the command says too; what was given may be anything
         tenant = DEFAULT_TENANT
     return replace(LOCAL_IDENTITY, tenant=tenant)

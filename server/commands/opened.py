@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 class OpenedHome:
     """The database of a home, what hides values there, and its journals."""
 
+    home: Home
     database: HomeDatabase
     privacy: Privacy
     journal: Journal
@@ -36,6 +37,36 @@ def opened_home(here: Here) -> Iterator[OpenedHome]:
     """Open the database of the home, and what is kept there."""
     with _opened(here.home, here.settings, durable=False) as opened:
         yield opened
+
+
+def opened_homes(here: Here) -> Generator[OpenedHome]:
+    """Open the homes that a command looks at, one after another: that of the tenant it names, else those of all."""
+    with opened_home(here) as own:
+        yield own
+        if here.names_tenant:
+            return
+        from ...skills_db.tenants.tenant_store import TenantStore
+
+        operators = own.database()
+        if others := TenantStore(operators).all():
+            from ..tenants.commanding import homes_in_use
+
+            for home in homes_in_use(here.settings, here.home, operators, others):
+                with _opened(home, here.settings, durable=False) as opened:
+                    yield opened
+
+
+@contextmanager
+def home_of_run(here: Here, run_id: str) -> Iterator[OpenedHome]:
+    """Open the home that has a run, or where none has it the one whose answer says so."""
+    with closing(opened_homes(here)) as homes:
+        for home in homes:
+            if home.journal.store().knows(run_id):
+                here.found_in = home.home.tenant
+                yield home
+                return
+    with opened_home(here) as home:
+        yield home
 
 
 @contextmanager
@@ -58,7 +89,7 @@ def _opened(home: Home, settings: Settings, *, durable: bool) -> Iterator[Opened
     try:
         privacy = privacy_of(settings, home, database, durable=durable)
         try:
-            yield OpenedHome(database, privacy, Journal(settings, database, privacy.key, keeps=False))
+            yield OpenedHome(home, database, privacy, Journal(settings, database, privacy.key, keeps=False))
         finally:
             privacy.close()
     finally:

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TextIO
 
@@ -105,7 +105,7 @@ def audit(here: Here, *, limit: int = 100) -> Output:
         counts = work.privacy.vault().counts()
     told = [
         {
-            "at": datetime.fromtimestamp(line.at, UTC).isoformat(timespec="milliseconds"),
+            "at": datetime.fromtimestamp(line.at).astimezone().isoformat(timespec="milliseconds"),
             "scope": line.scope,
             "action": line.action,
             "destination": line.destination,

@@ -49,6 +49,8 @@ class Here:
         self.json: bool = getattr(chosen, "json", False)
         self.told: dict[str, Detail] = {}
         """What the command's line in the audit log says besides: ids, counts and hashes, no secret and no file."""
+        self.found_in: str | None = None
+        """The tenant that has what the command is about, where it looked for that in all of them."""
 
     @property
     def home(self) -> Home:
@@ -59,6 +61,11 @@ class Here:
     def settings(self) -> Settings:
         """The settings."""
         return self._read[1]
+
+    @property
+    def names_tenant(self) -> bool:
+        """Whether the home is that of a tenant that the command line names."""
+        return getattr(self.chosen, "tenants_home", None) is not None
 
     @cached_property
     def _read(self) -> tuple[Home, Settings]:
@@ -174,8 +181,8 @@ def print_error(text: str) -> None:
 
 
 def moment(seconds: float) -> str:
-    """Return a time in seconds since 1970 as it is shown: ISO 8601 in UTC, to the second."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    """Return a time in seconds since 1970 as it is shown: ISO 8601 to the second, in the zone in which it is read."""
+    return datetime.fromtimestamp(seconds).astimezone().isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def span_of(text: str) -> timedelta | None:
@@ -185,7 +192,10 @@ def span_of(text: str) -> timedelta | None:
 
 
 def moment_of(text: str, option: str) -> float:
-    """Return a moment that an option names, in seconds since 1970. Raises `UsageError`."""
+    """Return a moment that an option names, in seconds since 1970; without an offset it is of the machine's zone.
+
+    Raises `UsageError`.
+    """
     try:
         span = span_of(text)
         return (datetime.fromisoformat(text) if span is None else datetime.now(UTC) - span).timestamp()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -121,7 +123,8 @@ class Journal:
         self._keeps = keeps
         self._store = Opening(self._open)
         self._process = secrets.token_hex(8)
-        self._writer = JournalWriter(self.store, self._process)
+        self._writer = JournalWriter(self.store, self._process, self._cancel)
+        self._cancellable: dict[str, tuple[asyncio.AbstractEventLoop, asyncio.Timeout]] = {}
         self._last: Lru[str, str] = Lru(_SESSIONS_KNOWN)
         """The run that each session is at, by what the sandbox calls the session."""
         self._background = Opening(self._open_background)
@@ -165,6 +168,25 @@ class Journal:
         journal = self._open_runs.get(run_id)
         if journal is not None:
             journal.leave_open()
+
+    @contextmanager
+    def cancellable(self, run_id: str, until: asyncio.Timeout) -> Iterator[None]:
+        """Have `until` expire once somebody asks for the end of a run, meanwhile."""
+        self._cancellable[run_id] = asyncio.get_running_loop(), until
+        try:
+            yield
+        finally:
+            self._cancellable.pop(run_id, None)
+
+    def _cancel(self, run_ids: Iterable[str]) -> None:
+        for run_id in run_ids:
+            loop, until = self._cancellable.get(run_id, (None, None))
+            if loop is not None and until is not None:
+                loop.call_soon_threadsafe(self._expire, run_id, until)
+
+    def _expire(self, run_id: str, until: asyncio.Timeout) -> None:
+        if self._cancellable.pop(run_id, None) is not None:
+            until.reschedule(asyncio.get_running_loop().time())
 
     async def settled(self, run_id: str) -> None:
         """Have a run that is about to be broken off begin no further call, and wait for those that are at work."""

@@ -24,7 +24,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from ...sandbox.errors import HostCallError
-from ...sandbox.job import Job, Json, Outcome, Start, Status, Waits
+from ...sandbox.job import Failure, Job, Json, Outcome, Start, Status, Waits
 from ...sandbox.wire.bounded_json import is_light, write, write_in_steps
 from ..host_call import Answer, Answers, Change, HostCall
 from ..host_work import Kind, in_thread
@@ -83,6 +83,8 @@ class RunJournal:
         self._is_patient = is_patient
         self._began = time.monotonic()
         self._calls = 0
+        self.unanswered: dict[int, _Call] = {}
+        """The calls that are at work, or were cut with the run, by their numbers."""
         self._is_left_open = False
         self._waits = Waits() if waits is None else waits
         self._waits.asking = self._asking
@@ -110,6 +112,7 @@ class RunJournal:
             with self._waits.for_server():
                 await asyncio.Event().wait()  # the run is about to be broken off, and makes this call when it goes on
         call = _Call(self, number, asked, is_known=is_known)
+        self.unanswered[number] = call
         self._at_work += 1
         try:
             if self._run.waiting_bytes > WAITING_BYTES_MAX:
@@ -190,15 +193,16 @@ class RunJournal:
             raise
         size = size_of(outcome.result) + len(told["output"]) + len(told["stderr"])
         self._writer.add(self._run, record=partial(_end_record, cast("Json", told)), count=size)
-        self._writer.add(
-            self._run, end=partial(self._end, outcome.status.value, outcome.isolation.value, called, time.time())
-        )
+        how = outcome.status.value, outcome.isolation.value, called, time.time()
+        reason = None if outcome.error is None else _reason(outcome.error)
+        self._writer.add(self._run, end=partial(self._end, *how, times=self._times(outcome), reason=reason))
         return self._run.lost
 
     def broken_off(self, status: str, isolation: str, called: Iterable[Called]) -> None:
         """Record that the run has no outcome: it was cancelled, or failed in the server."""
         if self._begin is None and not self._is_left_open:
-            self._writer.add(self._run, end=partial(self._end, status, isolation, [*called], time.time()))
+            how = status, isolation, [*called], time.time()
+            self._writer.add(self._run, end=partial(self._end, *how, times=self._times(None)))
 
     def hurry(self) -> None:
         """Have what is recorded so far written at once; nobody waits for it."""
@@ -283,14 +287,38 @@ class RunJournal:
         if self._run.lost is None:
             self._writer.add(self._run, record=record, count=count)
 
-    def _end(self, status: str, isolation: str, called: Iterable[Called], ended: float) -> RunEnd:
+    def _times(self, outcome: Outcome | None) -> dict[str, Json]:
+        """Return where the time of the run went, in milliseconds, as far as it was measured, and the calls cut with it.
+
+        Nothing of what the calls were given.
+        """
+        cut: list[Json] = [
+            {"n": n, "call": _named(each.asked), "at_ms": each.at_ms, "ms": round(self.elapsed_ms - each.at_ms, 3)}
+            for n, each in self.unanswered.items()
+        ]
+        times: dict[str, Json] = {"cut": cut} if cut else {}
+        if outcome is None:
+            return times
+        measured = {"waiting": outcome.queued_ms, "program": outcome.duration_ms, "cpu": outcome.cpu_ms}
+        return times | {f"{name}_ms": round(ms, 3) for name, ms in measured.items() if ms is not None}
+
+    def _end(
+        self,
+        status: str,
+        isolation: str,
+        called: Iterable[Called],
+        ended: float,
+        *,
+        times: Mapping[str, Json],
+        reason: str | None = None,
+    ) -> RunEnd:
         from ...skills_db.journal.records import RunEnd
 
         tools: dict[str, dict[str, int]] = {}
         for tool, ok in called:
             counts = tools.setdefault(tool, {"done": 0, "failed": 0})
             counts["done" if ok else "failed"] += 1
-        return RunEnd(status, ended, isolation, tools, self._run.lost)
+        return RunEnd(status, ended, isolation, tools, self._run.lost, reason, times)
 
 
 @dataclass(slots=True)
@@ -314,7 +342,7 @@ class _Call:
         self.asked = asked
         self._journal = journal
         self._number = number
-        self._at_ms = journal.elapsed_ms
+        self.at_ms = journal.elapsed_ms
         self._repeatable: bool | None = True if is_known else None
         """None until it said that it changes something."""
         self._leaves = False
@@ -340,7 +368,7 @@ class _Call:
         Raises `HostCallError` in place of an answer that cannot be said in JSON: the code is given what is recorded.
         """
         asked = {"n": self._number} if self._repeatable is not None else self._asked()
-        told = {**asked, "ms": round(self._journal.elapsed_ms - self._at_ms, 3), **self._journal.newly_said()}
+        told = {**asked, "ms": round(self._journal.elapsed_ms - self.at_ms, 3), **self._journal.newly_said()}
         # The answer to a change that comes to the same each time is nothing to build on.
         can_build_on = self._repeatable is not True
         refused: HostCallError | None = None
@@ -351,13 +379,14 @@ class _Call:
                 f"The answer of {self.asked.name} is not JSON: {error}. Ask for less.", type="ValueError"
             )
             await self._record(_OUTCOME, {**told, **error_reply(refused)}, answered=can_build_on)
+        self._journal.unanswered.pop(self._number, None)
         if self._leaves:  # as long as this is not written, a crash leaves it unknown whether the call was done
             self._journal.hurry()
         if refused is not None:
             raise refused
 
     def _asked(self) -> dict[str, Json]:
-        return {"n": self._number, "name": self.asked.name, "arguments": self.asked.arguments, "at_ms": self._at_ms}
+        return {"n": self._number, "name": self.asked.name, "arguments": self.asked.arguments, "at_ms": self.at_ms}
 
     async def _record(self, kind: int, told: Json, *, answered: bool) -> CallRecord:
         if is_light(told):
@@ -370,6 +399,7 @@ class _Call:
 
 
 _LIGHT_BYTES = 1000
+_REASON_CHARS = 300
 _INTENT, _OUTCOME, _TRACE, _END = 1, 2, 3, 4
 """`RecordKind`, whose module is imported where records are written."""
 
@@ -382,6 +412,17 @@ def _record(kind: int, body: bytes) -> Record:
 
 def _end_record(told: Json) -> Record:
     return _record(_END, encoded(told))
+
+
+def _named(call: HostCall) -> str:
+    """Return what a call is called: the tool, of one that calls a tool."""
+    tool = call.arguments.get("name") if call.name == "call_tool" else None
+    return tool if isinstance(tool, str) else call.name
+
+
+def _reason(error: Failure) -> str:
+    line, _, _ = f"{error.type}: {error.message}".partition("\n")
+    return line[:_REASON_CHARS]
 
 
 def size_of(value: Json) -> int:

@@ -119,6 +119,8 @@ class RunReplay:
         if edited:
             own = (each for each in calls if each.name != JUDGE_CALLS)
             calls = [replace(each, number=number) for number, each in enumerate(own, 1)]
+        self._unshown = sum(each.name == JUDGE_CALLS for each in calls)
+        """The calls before the first one that a list of calls shows."""
         self._calls = MappingProxyType({each.number: each for each in calls})
         self._live = live
         self._edited = edited
@@ -149,7 +151,7 @@ class RunReplay:
         if not recorded.fits(call):
             if not self._edited:
                 now = shown(call.name, call.arguments)
-                self.diverged = Divergence(number, shown(recorded.name, recorded.arguments), now)
+                self.diverged = Divergence(number - self._unshown, shown(recorded.name, recorded.arguments), now)
                 self._stop()
             self._is_live = True
             return await self._beyond(number, call)
@@ -175,7 +177,7 @@ class RunReplay:
         if self._live is None:
             if call.name == _PROGRESS:
                 return Answer(None)
-            self.diverged = Divergence(number, None, asked)
+            self.diverged = Divergence(number - self._unshown, None, asked)
             self._stop()
         self.sent.append(asked)
         return await self._make(number, call, self._live, is_known=is_known)

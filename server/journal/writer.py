@@ -40,6 +40,8 @@ LEASE_SECONDS = 60.0
 """How long after the last word of its process a run counts as cut."""
 RENEW_SECONDS = 20.0
 """How often a process says that it has its runs."""
+CANCEL_SECONDS = 4.0
+"""How often a process looks which of its runs are to end."""
 PURGE_SECONDS = 600.0
 """How often journals that have outlived their time are removed."""
 PASSING = (DatabaseUnavailable, CommitUnknown)
@@ -72,13 +74,20 @@ class _Added:
 class JournalWriter:
     """Writes the journals of one server, which is the `process`; `add` and `stored` are for its event loop."""
 
-    def __init__(self, store: Callable[[], JournalStore], process: str) -> None:
+    def __init__(
+        self,
+        store: Callable[[], JournalStore],
+        process: str,
+        cancel: Callable[[Sequence[str]], object] = lambda _run_ids: None,
+    ) -> None:
+        """Make it; `cancel` is called in its thread with the runs that are to end."""
         self._store = store
+        self._cancel = cancel
         self._process = process
         self._changing = threading.Lock()
         self._open: set[WrittenRun] = set()
         """The runs that have begun and not ended, as the database has them."""
-        self._renewed = 0.0
+        self._renewed = self._looked = 0.0
         self._purge_at: float | None = None
         self._unheard: Sequence[RunChange] = ()
         """The last commit, of which it is not known whether it came about."""
@@ -220,7 +229,7 @@ class JournalWriter:
     def _keep(self, run: WrittenRun) -> None:
         with self._changing:
             if not self._open:
-                self._renewed = time.monotonic()
+                self._renewed = self._looked = time.monotonic()
             self._open.add(run)
 
     def _keep_up(self) -> float:
@@ -238,7 +247,13 @@ class JournalWriter:
             self._ask(
                 "The runs under way could not be kept: %s", lambda store: store.renew(self._process, LEASE_SECONDS)
             )
-        return max(self._renewed + RENEW_SECONDS - now, 0.0)
+        if now - self._looked >= CANCEL_SECONDS:
+            self._looked = now
+            self._ask(
+                "It cannot be looked which runs are to end: %s",
+                lambda store: self._cancel(store.cancelled(self._process)),
+            )
+        return max(min(self._renewed + RENEW_SECONDS, self._looked + CANCEL_SECONDS) - now, 0.0)
 
     def _ask(self, failure: str, question: Callable[[JournalStore], object]) -> None:
         try:

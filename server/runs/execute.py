@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 
@@ -14,6 +15,7 @@ from ..journal.journal import BegunRun, recorder_of
 from ..privacy.gates.program_gate import with_values
 from .admission import admitted
 from .aspects import Audited, Counted, Filtered, Journaled, OddAnswers, Reported, RunCut, Shared, TakenHome
+from .background.background_reports import cancelled
 from .executor import Executor
 from .files_home import accompanied
 from .isolations import AUTO
@@ -41,7 +43,8 @@ async def execute(
     `recorded` returns what answers host calls from the record of an earlier run, and beyond it as it is given.
 
     Raises `RequestRefused` for what the operator or the policy does not allow, and the sandbox's own errors where
-    nothing ran. Cancelling the awaiting task kills the run. Where several servers are one sealab, a program runs on the
+    nothing ran. Cancelling the awaiting task kills the run, and so does an operator, who is told apart: then there is a
+    report. Where several servers are one sealab, a program runs on the
     one that has its session.
     """
     here = partial(execute_here, executor, request, progress=progress, recorded=recorded)
@@ -81,7 +84,16 @@ async def execute_here(
         journal.notes(run.calls.approvals.told)
         return journal.around(answer)
 
-    return await executed(executor, request, job, Begun(run_id, program, journal, journaled, recorded), progress)
+    begun = Begun(run_id, program, journal, journaled, recorded)
+    until = asyncio.timeout(None)
+    try:
+        async with until:
+            with executor.journal.cancellable(run_id, until):
+                return await executed(executor, request, job, begun, progress)
+    except TimeoutError:
+        if not until.expired():
+            raise
+        return cancelled(run_id, await executor.cancelled.left_by(run_id))
 
 
 async def executed(

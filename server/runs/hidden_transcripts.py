@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, cast
 from ...sandbox.job import Json
 from ..journal.transcript import Transcript, transcript
 from ..privacy.tokens.parts import Exchange, collected, part_of, replaced
+from .background.background_listing import LISTED_TEXTS, ListedRun
 
 if TYPE_CHECKING:
     from ...skills_db.journal.records import Journal as RunRecord
     from ..privacy.privacy import Privacy
 
-_OF_ALL = ("code", "context_vars", "arguments", "incomplete", "session", "tools")
+_OF_ALL = (*LISTED_TEXTS, "context_vars", "arguments", "incomplete", "session", "tools")
 _OF_CALLS = ("arguments", "answer", "error")
 _OF_ENDS = ("result", "output", "stderr", "error", "notes")
 _CONTENTS = ("data", "content")
@@ -40,6 +41,24 @@ async def hidden_transcript(privacy: Privacy, record: RunRecord) -> Transcript:
     parts = collected(told, _contents)
     hidden = await privacy.hide(record.scope, parts, destination="terminal")
     return replaced(told, _contents, hidden.parts)
+
+
+async def hidden_list(privacy: Privacy, runs: Sequence[ListedRun]) -> list[Transcript]:
+    """Return what a list says of runs, as their owners may see it. Raises `PrivacyFailed`."""
+    if privacy.is_off:
+        return [run.told for run in runs]
+    hidden: dict[int, Transcript] = {}
+    for scope in {run.scope for run in runs}:
+        own = {at: run.told for at, run in enumerate(runs) if run.scope == scope}
+        told = list(own.values())
+        found = await privacy.hide(scope, collected(told, _listed), destination="terminal")
+        told = replaced(told, _listed, found.parts)
+        hidden |= zip(own, told, strict=True)
+    return [hidden[at] for at in range(len(runs))]
+
+
+def _listed(told: list[Transcript], exchange: Exchange) -> list[Transcript]:
+    return [_exchanged(each, LISTED_TEXTS, exchange) for each in told]
 
 
 def _contents(told: Transcript, exchange: Exchange) -> Transcript:

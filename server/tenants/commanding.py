@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from ...skills_db.tenants.tenant_store import TenantStatus
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from ...skills_db.tenants.tenant_store import Tenant, TenantStatus
 from ..access.names import tenant_name
 from ..errors import TenantRefused
 from ..home import Home
 from ..identity import DEFAULT_TENANT
 from ..settings import Settings
-from .contents import operators_database
+from .contents import has_database, operators_database
 from .deleting import known_tenant
 from .locks import TenantLock
+
+if TYPE_CHECKING:
+    from ...skills_db.engine import Database
 
 _held: list[TenantLock] = []
 """Locks of this process, which keep its tenant from being removed until it ends."""
@@ -32,3 +38,16 @@ def home_of_tenant(settings: Settings, home: Home, name: str) -> Home:
     if status in {TenantStatus.DELETING, TenantStatus.DELETED}:
         raise TenantRefused(f"The tenant {tenant} is {status}. `sealab tenants list` shows those that there are.")
     return own
+
+
+def homes_in_use(settings: Settings, home: Home, operators: Database, tenants: Iterable[Tenant]) -> Iterator[Home]:
+    """Give the homes of those tenants that have a database, each kept from being removed until the next. Blocks."""
+    for each in tenants:
+        own = home.of_tenant(each.id)
+        if each.id == DEFAULT_TENANT or not has_database(settings, own, operators):
+            continue
+        try:
+            with TenantLock(own).serve():
+                yield own
+        except TenantRefused:  # it is being removed
+            continue

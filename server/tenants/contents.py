@@ -47,19 +47,21 @@ def operators_database(settings: Settings, home: Home) -> Iterator[Database]:
         opening.close()
 
 
+def has_database(settings: Settings, home: Home, operators: Database) -> bool:
+    """Return whether a tenant has a database yet."""
+    _, file = place_of(settings.database_url, home.root, tenant=home.tenant)
+    if file is not None:
+        return (home.root / DATABASE_FILE).exists()
+    return is_there(operators.migrating, schema_of(home.tenant))
+
+
 @contextmanager
 def database_if_there(settings: Settings, home: Home, operators: Database) -> Iterator[Database | None]:
     """Give the database of a tenant, or None where it has none yet."""
     if home.operators is None:
         yield operators
         return
-    _, file = place_of(settings.database_url, home.root, tenant=home.tenant)
-    there = (
-        (home.root / DATABASE_FILE).exists()
-        if file is not None
-        else is_there(operators.migrating, schema_of(home.tenant))
-    )
-    if not there:
+    if not has_database(settings, home, operators):
         yield None
         return
     opening = database_of(settings.database_url, home)

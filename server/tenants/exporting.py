@@ -28,7 +28,7 @@ from ..errors import UsageError
 from ..home import Home
 from ..journal.journal import Journal
 from ..privacy.of_home import privacy_of
-from ..runs.background.background_listing import listed_runs
+from ..runs.background.background_listing import LISTED_TEXTS, Wanted, listed_runs
 from ..settings import Settings
 from ..storage.opening import bucket_of, shown_folder
 from .contents import database_if_there
@@ -95,8 +95,8 @@ def _written(settings: Settings, home: Home, operators: Database, file: BinaryIO
 def _runs(settings: Settings, home: Home, database: Database, operators: Database) -> list[dict[str, object]]:
     privacy = privacy_of(settings, home, lambda: database, operators=lambda: operators)
     journal = Journal(settings, lambda: database, privacy.key, keeps=False)
-    found = listed_runs(journal.store(), journal.background(), since=0.0, status=None, tool=None, limit=_RUNS_MAX)
-    return [dict(each) for each in found]
+    found = listed_runs(journal.store(), journal.background(), Wanted(limit=_RUNS_MAX))
+    return [{name: each for name, each in run.told.items() if name not in LISTED_TEXTS} for run in found]
 
 
 def _objects(bucket: Bucket, table: WorkspaceFiles, archive: zipfile.ZipFile) -> dict[str, object]:

@@ -9,6 +9,7 @@ no longer once a notice said so. While the database cannot be reached, what was 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import threading
 import time
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...skills_db.errors import DatabaseUnavailable, SkillsDbError
-from ...tools_registry.errors import StateUnavailable
+from ...tools_registry.errors import RegistryError, StateUnavailable
 from ...tools_registry.kept import Draft, KeptFile, KeptText
 from ..database import HomeDatabase, database_of
 from ..errors import HostWorkBusy
@@ -39,17 +40,51 @@ _CACHED_BYTES_MAX = 262_144
 _PINS = "pins.json"
 _LEARNED = "learned.json"
 _USAGE = "usage.json"
+_FAILING = "failing.json"
 
 
 @dataclass(frozen=True, slots=True)
 class RegistryState:
-    """Where each is kept. `shared` are the databases where others change them too; none where they are files."""
+    """Where each is kept. `failing` are the servers that a process could not connect last.
+
+    `shared` are the databases where others change them too; none where they are files.
+    """
 
     pins: KeptText
     learned: KeptText
     usage: KeptText
+    failing: KeptText
     lists: Callable[[str], KeptText]
     shared: tuple[SharedTexts, ...] = ()
+
+
+def failing_servers(state: RegistryState) -> dict[str, dict[str, object]]:
+    """Return the servers that could not be connected last, each with `{since, last_error}`; seconds since 1970. Blocks.
+
+    What cannot be read counts as nothing.
+    """
+    try:
+        return dict(json.loads(state.failing.read() or b"{}"))
+    except (OSError, ValueError) as error:
+        _LOG.warning("Which upstream servers fail cannot be read: %s", error)
+        return {}
+
+
+def note_failing(state: RegistryState, server: str, failure: RegistryError | None) -> None:
+    """Keep since when a server cannot be connected, and why; or no more that it cannot. Blocks."""
+    try:
+        before = failing_servers(state)
+        if failure is None and server not in before:
+            return
+        with state.failing.editing() as draft:
+            told = dict(json.loads(draft.data or b"{}"))
+            if failure is None:
+                told.pop(server, None)
+            else:
+                told[server] = {"since": time.time(), **told.get(server, {}), "last_error": str(failure)}
+            draft.data = json.dumps(told).encode()
+    except (OSError, ValueError) as error:
+        _LOG.warning("That the upstream server %s fails, or works again, could not be kept: %s", server, error)
 
 
 def in_files(home: Home) -> RegistryState:
@@ -59,6 +94,7 @@ def in_files(home: Home) -> RegistryState:
         KeptFile(home.operators_registry / _PINS),
         KeptFile(home.registry / _LEARNED),
         KeptFile(home.registry / _USAGE),
+        KeptFile(home.operators_registry / _FAILING),
         lambda name: KeptFile(lists / name),
     )
 
@@ -77,6 +113,7 @@ def state_of(home: Home, database: HomeDatabase, operators: HomeDatabase) -> Reg
         SharedText(of_operator, _PINS, files.pins),
         SharedText(own, _LEARNED, files.learned),
         SharedText(own, _USAGE, files.usage),
+        SharedText(of_operator, _FAILING, files.failing),
         lambda name: SharedText(own, f"lists/{name}", files.lists(name)),
         (own,) if of_operator is own else (own, of_operator),
     )

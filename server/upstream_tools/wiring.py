@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from ..home import Home
 from ..host_work import checked
 from .approval import why_refused
 from .large_json import read_large, with_checkpoints
+from .registry_state import note_failing
 
 if TYPE_CHECKING:
     from ...tools_registry.catalog import Catalog
@@ -153,6 +155,7 @@ def wire(
         state=home.operators_registry,
         pins=state.pins,
         on_list_changed=on_list_changed,
+        on_state=partial(note_failing, state),
         sign_for=sign_for,
         read_large=read_large,
         in_thread=with_checkpoints,

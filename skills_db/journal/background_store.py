@@ -272,9 +272,10 @@ class BackgroundStore:
             connection.execute(self._of_ours(run_id).values(sealed_answer=None))
         return self._opened(owner, run_id, _ANSWER, sealed)
 
-    def waiting(self, *, most: int) -> list[BackgroundState]:
-        """Return the runs that wait for an answer, with their questions, the oldest first."""
-        wanted = sa.select(_RUN.run_id).where(_RUN.status == WAITING, _RUN.expires > self._database.now())
+    def waiting(self, *, most: int, answered: bool = False) -> list[BackgroundState]:
+        """Return the runs that wait for an answer, or were given one, with their questions, the oldest first."""
+        which = _RUN.sealed_answers.is_not(None) if answered else _RUN.status == WAITING
+        wanted = sa.select(_RUN.run_id).where(which, _RUN.expires > self._database.now())
         with self._database.read() as connection:
             run_ids = connection.execute(wanted.order_by(_RUN.id).limit(most)).scalars().all()
         return [self.state(each) for each in run_ids]
@@ -321,6 +322,15 @@ class BackgroundStore:
             question=told(_QUESTION),
             answers=tuple(Answer(**each) for each in cast("list[dict[str, Any]]", answers["answers"])),
         )
+
+    def request(self, run_id: str) -> Told | None:
+        """Return what a run is to run; None once it has ended, or where there is none."""
+        wanted = sa.select(_RUN.owner, _RUN.sealed_request).where(_RUN.run_id == run_id)
+        with self._database.read() as connection:
+            row = connection.execute(wanted).one_or_none()
+        if row is None or row.sealed_request is None:
+            return None
+        return self._opened(row.owner, run_id, _REQUEST, row.sealed_request)
 
     def listed(self, *, most: int) -> list[BackgroundState]:
         """Return the newest runs, without their progress and reports."""

@@ -49,6 +49,7 @@ from .records import (
     RunChange,
     RunSummary,
     Session,
+    first_line,
     joined,
     parted,
     tools_called,
@@ -150,12 +151,17 @@ class JournalStore:
         scope: str | None = None,
         limit: int = 50,
         now: Mapping[str, str] = MappingProxyType({}),
+        unended: bool = False,
+        fits: Callable[[RunSummary], bool] = lambda _run: True,
     ) -> list[RunSummary]:
-        """Return the newest runs, newest first: of one owner, of a status, of those that called a tool.
+        """Return the newest runs that fit, newest first: of one owner, of a status, of those that called a tool.
+
+        With `unended` it looks at those alone whose journals have no end.
 
         `now` is the status of runs of which somebody else knows better than their journals.
         """
         wanted = sa.select(JOURNAL).where(_lives(self._database.now()), _RUN.began >= since, *self._of(scope))
+        wanted = wanted.where(_RUN.ended.is_(None)) if unended else wanted
         wanted = wanted.order_by(_RUN.id.desc()).limit(_READ_AT_ONCE)
         found: list[RunSummary] = []
         before = _FAR
@@ -165,12 +171,24 @@ class JournalStore:
                 for row in rows:
                     run = self._listed(row, connection)
                     run = replace(run, status=now.get(run.run_id, run.status))
-                    if status in (None, run.status) and (tool is None or tool in run.tools):
-                        found.append(run)
+                    if status in (None, run.status) and (tool is None or tool in run.tools) and fits(run):
+                        found.append(replace(run, code=self._line(row, run)))
                 if len(rows) < _READ_AT_ONCE:
                     break
                 before = rows[-1].id
         return found[:limit]
+
+    def _line(self, row: Row, run: RunSummary) -> str:
+        if run.status in {DAMAGED, NEWER}:
+            return ""
+        header = json.loads(self._opened(row, _HEADER, 0, row.sealed_header).partition(_NEW_LINE)[2])
+        return first_line(str(header.get("code", "")))
+
+    def knows(self, run_id: str) -> bool:
+        """Return whether there is a journal or a background run of that name."""
+        either = (sa.select(each.c.run_id).where(each.c.run_id == run_id) for each in (JOURNAL, BACKGROUND))
+        with self._database.read() as connection:
+            return connection.execute(sa.union_all(*either)).first() is not None
 
     def _of(self, scope: str | None) -> tuple[sa.ColumnElement[bool], ...]:
         return () if scope is None else (_RUN.owner == self._keys.owner(scope),)
@@ -211,7 +229,9 @@ class JournalStore:
         cut = (_RUN.run_id == run_id, _RUN.ended.is_(None), _LEASE.is_free(now))
         sealed = self._keys.sealed(owner, run_id, _PIECE, journal.pieces, piece)
         with self._database.transaction() as connection:
-            took = connection.execute(sa.update(JOURNAL).where(*cut).values(taken(process, now + seconds)))
+            took = connection.execute(
+                sa.update(JOURNAL).where(*cut).values({**taken(process, now + seconds), "cancels": 0})
+            )
             if took.rowcount != 1 or not take_place(connection, run_id, journal.pieces, sealed):
                 raise _not_cut(run_id)
         return replace(journal, records=(*journal.records, record), pieces=journal.pieces + 1)
@@ -227,6 +247,18 @@ class JournalStore:
         held = sa.update(JOURNAL).where(_RUN.status == RUNNING, _LEASE.is_of(process))
         with self._database.transaction(durable=False) as connection:
             connection.execute(held.values(leased_until=self._database.now() + seconds))
+
+    def cancel(self, run_id: str) -> bool:
+        """Ask the process that has a run for its end; return whether it has not ended yet."""
+        unended = sa.update(JOURNAL).where(_RUN.run_id == run_id, _RUN.ended.is_(None))
+        with self._database.transaction(durable=False) as connection:
+            return connection.execute(unended.values(cancels=1)).rowcount > 0
+
+    def cancelled(self, process: str) -> Sequence[str]:
+        """Return the runs that a process has and that are to end."""
+        wanted = sa.select(_RUN.run_id).where(_RUN.status == RUNNING, _LEASE.is_of(process), _RUN.cancels == 1)
+        with self._database.read() as connection:
+            return connection.execute(wanted).scalars().all()
 
     def session(self, scope: str, name: str) -> Session:
         """Return what a session consists of that has no worker: the programs that ended and left it as it was last.
@@ -372,7 +404,7 @@ class JournalStore:
         if change.begin is not None:
             row |= self._begun(change.begin, owner)
         if end is not None:
-            told = {"tools": end.tools, "incomplete": end.incomplete, "status": end.status}
+            told = {name: getattr(end, name) for name in ("tools", "incomplete", "status", "reason", "times")}
             row |= {"status": end.status, "ended": end.ended, "isolation": end.isolation}
             row["sealed_end"] = sealed(owner, run_id, _END, pieces, _json(told))
         row["bytes"] = sum(len(row.get(part) or b"") for part in ("sealed", "sealed_header", "sealed_end"))
@@ -386,6 +418,7 @@ class JournalStore:
             "number_of": begin.number,
             "after": begin.after,
             "closed": 0,
+            "cancels": 0,
             "isolation": begin.isolation,
             "began": begin.began,
             "expires": begin.expires,
@@ -426,6 +459,9 @@ class JournalStore:
             session=told["session"],
             tools=end.get("tools", {}),
             incomplete=end.get("incomplete"),
+            scope=told["scope"],
+            reason=end.get("reason"),
+            times=end.get("times", {}),
         )
 
     def _records(self, row: Row, pieces: Sequence[Row]) -> Iterator[Record]:

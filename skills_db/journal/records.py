@@ -23,6 +23,7 @@ ERASED = "erased"
 """The status of a run whose journal was erased, since it told of a person."""
 
 _HEAD = struct.Struct(">BI")
+_LINE_CHARS = 100
 _CALL_TOOL = "call_tool"
 """The host call whose arguments name a tool."""
 
@@ -97,6 +98,12 @@ def tools_called(records: Iterable[Record]) -> dict[str, dict[str, int]]:
     return tools
 
 
+def first_line(code: str) -> str:
+    """Return the first line of a program that is not blank, and of a long one its beginning."""
+    line = next(filter(None, map(str.strip, code.splitlines())), "")
+    return line if len(line) <= _LINE_CHARS else f"{line[: _LINE_CHARS - 1]}…"
+
+
 @dataclass(frozen=True, slots=True)
 class RunBegin:
     """What a run begins with. `header` is what it can be run again from, a JSON object; times in seconds since 1970.
@@ -122,13 +129,19 @@ class RunBegin:
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """How a run ended. `tools` counts its calls by tool; `incomplete` says why records are missing, if any are."""
+    """How a run ended, and the `reason` of one that failed.
+
+    `tools` counts its calls by tool, `times` says where its time went, as JSON; `incomplete` says why records are
+    missing, if any are.
+    """
 
     status: str
     ended: float
     isolation: str
     tools: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     incomplete: str | None = None
+    reason: str | None = None
+    times: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +169,10 @@ class RunChange:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """One run as a list shows it. `owner` is what the database calls its scope; `bytes` is what its journal takes."""
+    """One run as a list shows it. `owner` is what the database calls its scope; `bytes` is what its journal takes.
+
+    `code` is the first line of its program, which a list alone has.
+    """
 
     run_id: str
     owner: str
@@ -170,6 +186,10 @@ class RunSummary:
     number: int | None
     tools: Mapping[str, Mapping[str, int]]
     incomplete: str | None
+    scope: str = ""
+    code: str = ""
+    reason: str | None = None
+    times: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

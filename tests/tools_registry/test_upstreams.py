@@ -569,3 +569,21 @@ async def test_a_file_of_pins_that_is_broken_stops_the_calls(tmp_path):
         with pytest.raises(RegistryError, match="pins"):
             await running.call("w", "echo", {})
     assert starts(tmp_path / "starts") == []
+
+
+async def test_the_log_says_once_that_a_server_fails_and_once_that_it_works_again(tmp_path, caplog):
+    entry = wire(tmp_path / "starts")
+    program, *flags = entry["args"]
+    missing = tmp_path / "wire.py"
+    async with upstreams(tmp_path, {"crm": {**entry, "args": [str(missing), *flags]}}) as running:
+        for _ in range(2):
+            with pytest.raises(ConnectFailed):
+                await running.list_tools("crm")
+        missing.symlink_to(program)
+        for _ in range(2):
+            await running.list_tools("crm")
+    said = [each.getMessage() for each in caplog.records if "upstream server" in each.getMessage()]
+    assert [line.partition(":")[0] for line in said] == [
+        "The upstream server crm fails",
+        "The upstream server crm works again.",
+    ]

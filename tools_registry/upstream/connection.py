@@ -6,6 +6,7 @@ A call is at most once: only where the server cannot have seen it, or refused it
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -30,6 +31,7 @@ OnProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 """Takes the progress of a call so far, the total if known, and the server's message if it gave one."""
 
 T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
 _CLOSE_SECONDS = 8.0
 _NEAR_SCORE_MIN = 50.0
 _WRITE_GRACE_SECONDS = 5.0
@@ -42,12 +44,30 @@ class Connection:
         self.config = config
         self.stderr = StderrTail()
         self.starts = 0
-        self.failure: RegistryError | None = None
         self.since: float | None = None
         """When it began to connect, stood or failed, in seconds since 1970."""
+        self._failure: RegistryError | None = None
+        self._is_known = False
         self._options = options
         self._link: UpstreamLink | None = None
         self._links: set[UpstreamLink] = set()
+
+    @property
+    def failure(self) -> RegistryError | None:
+        """Why it could not be connected last, None where it could; the log has a line on each change."""
+        return self._failure
+
+    @failure.setter
+    def failure(self, failure: RegistryError | None) -> None:
+        before, self._failure = self._failure, failure
+        if (failure is None) != (before is None) or not self._is_known:
+            self._is_known = True
+            self._options.on_state()
+        if failure is not None and before is None:
+            # Of what a server wrote itself, the log has nothing: that stands in `for_operator` alone.
+            _LOG.warning("The upstream server %s fails: %s", self.config.name, failure)
+        elif failure is None and before is not None:
+            _LOG.warning("The upstream server %s works again.", self.config.name)
 
     @property
     def link(self) -> UpstreamLink | None:

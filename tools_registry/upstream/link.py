@@ -59,7 +59,8 @@ class LinkOptions:
 
     `auth` gives, in a thread, what signs the requests of a link; `elicit` answers what a server asks of the user;
     `on_listed` sees every list of tools, in a thread, and may return why none of them can be called; `on_change` is
-    called when a server says that its tools changed; `read_large` reads large messages, and `in_thread` does what else
+    called when a server says that its tools changed; `on_state` when connecting fails, or works for the first time or
+    again; `read_large` reads large messages, and `in_thread` does what else
     takes long.
     """
 
@@ -68,6 +69,7 @@ class LinkOptions:
     elicit: ElicitationFnT | None = None
     on_listed: Callable[[tuple[RawTool, ...]], RegistryError | None] = field(default=lambda _tools: None)
     on_change: Callable[[], None] = field(default=lambda: None)
+    on_state: Callable[[], None] = field(default=lambda: None)
     read_large: ReadJson = read_in_thread
     in_thread: InThread = in_default_thread
 
@@ -313,14 +315,10 @@ class UpstreamLink:
     def _connect_failure(self, failure: BaseException | None) -> RegistryError:
         said = self._said_before_ready()
         if failure is not None:
-            error = upstream_faults.of_connect(self.config, failure, said)
-        elif self._garbage:
-            error = upstream_faults.of_garbage(self.config, self._garbage)
-        else:
-            error = upstream_faults.of_connect_timeout(self.config, said)
-        if failure is not None and isinstance(upstream_faults.leaf(failure), OSError):
-            _LOG.warning("%s", error.for_operator)  # of what a server wrote itself, the log has nothing
-        return error
+            return upstream_faults.of_connect(self.config, failure, said)
+        if self._garbage:
+            return upstream_faults.of_garbage(self.config, self._garbage)
+        return upstream_faults.of_connect_timeout(self.config, said)
 
     def _said_before_ready(self) -> str:
         """Return what the server wrote to people, to stand in a sentence to its operator; or an empty text."""

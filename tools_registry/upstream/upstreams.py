@@ -7,6 +7,7 @@ first seen, see `pins.py`. The SDK's client is imported with the first call, not
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -55,11 +56,16 @@ OnProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 OnListChanged = Callable[[str, Owner], Awaitable[None]]
 """Takes the name of a server that says that its tools changed, and whose connection it said so on."""
 
+OnState = Callable[[str, RegistryError | None], object]
+"""Takes, in a thread, the name of a server and why it cannot be connected; None where it can."""
+
 SignFor = Callable[[ServerConfig, Owner], "httpx2.Auth | None"]
 """Gives what signs an owner's requests to a server, None where the operator is not signed in. Called in a thread."""
 
 
 _URI_SHOWN = 200
+
+_LOG = logging.getLogger(__name__)
 
 
 class State(StrEnum):
@@ -156,6 +162,7 @@ class Upstreams:
         pins: KeptText | None = None,
         keep: Keep | None = None,
         on_list_changed: OnListChanged | None = None,
+        on_state: OnState | None = None,
         elicit: ElicitationFnT | None = None,
         sign_for: SignFor | None = None,
         era: Literal["auto", "legacy"] = "auto",
@@ -165,6 +172,7 @@ class Upstreams:
         """`state` is the folder where pins are kept; without one nothing outlives the object.
 
         `pins` is where they are kept in place of that.
+        `on_state` is told, in a thread, of the operator's servers that cannot be connected, and that can be again.
         `keep` takes what is not text, `elicit` answers what a server asks of the user, `sign_for` signs for the owners
         of a server's sign-ins, `era` says how the protocol version is found, `read_large` reads large answers, and
         `in_thread` does what else takes long.
@@ -172,6 +180,7 @@ class Upstreams:
         self.configuration = configuration
         self._keep = keep
         self._on_list_changed = on_list_changed
+        self._on_state = on_state
         self._elicit = elicit
         self._sign_for = sign_for
         self._era: Literal["auto", "legacy"] = era
@@ -377,10 +386,18 @@ class Upstreams:
             elicit=self._elicit,
             on_listed=lambda tools: self._judge(config.name, tools),
             on_change=lambda: self._notify(config.name, owner),
+            on_state=lambda: self._tell_state(connection, owner),
             read_large=self._read_large,
             in_thread=self._in_thread,
         )
-        return Connection(config, options)
+        connection = Connection(config, options)
+        return connection
+
+    def _tell_state(self, connection: Connection, owner: Owner) -> None:
+        tell = self._on_state
+        if tell is not None and owner == OPERATOR:  # it is told what is so once its turn has come
+            loop = asyncio.get_running_loop()
+            loop.run_in_executor(None, lambda: tell(connection.config.name, connection.failure))
 
     def _auth(self, config: ServerConfig, owner: Owner) -> httpx2.Auth | None:
         if owner == OPERATOR and (self._sign_for is None or not can_sign_in(config)):
@@ -398,6 +415,8 @@ class Upstreams:
             return error
         if not changed:
             return None
+        if server not in self._quarantine:
+            _LOG.warning("The upstream server %s is quarantined: what it says about its tools changed.", server)
         self._quarantine[server] = refusal(server, changed)
         return self._quarantine[server]
 

@@ -1,13 +1,14 @@
 """HTTP requests and their answers: who awaits each, and an answer for each that is still open when the server ends.
 
-`/healthz` is answered 200 while the process runs, `/readyz` 200 when a call would be taken, else 503 with the reason.
+`/healthz` is answered 200 while the process runs, `/readyz` 200 when a call would be taken, else 503 with the reason;
+`/readyz?verbose` says how the upstream servers stand too.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,7 +36,8 @@ class _Exchange:
 class Exchanges:
     """An ASGI app before all others: it keeps every open request and can end them.
 
-    `why_not_ready` says why a call would not be taken now, or None; `warning` what an operator should look at, or None.
+    `why_not_ready` says why a call would not be taken now, or None; `warning` what an operator should look at, or None;
+    `upstreams` how the upstream servers stand.
 
     A request whose connection closes before its answer ends what is worked on for it. MCP 2025-11-25 says that a lost
     connection should not count as a cancellation, since the client may resume the stream; these streams cannot be
@@ -47,8 +49,10 @@ class Exchanges:
         app: ASGIApp,
         why_not_ready: Callable[[], str | None] = lambda: None,
         warning: Callable[[], str | None] = lambda: None,
+        upstreams: Callable[[], Awaitable[Mapping[str, object]]] | None = None,
     ) -> None:
         self._app = app
+        self._upstreams = upstreams
         self._warning = warning
         self._why_not_ready = why_not_ready
         self._open: set[_Exchange] = set()
@@ -82,6 +86,8 @@ class Exchanges:
             body: dict[str, object] = {"ready": True} if reason is None else {"ready": False, "reason": reason}
             if reason is None and (warning := self._warning()) is not None:
                 body["warning"] = warning
+            if self._upstreams is not None and scope["query_string"].partition(b"=")[0] == b"verbose":
+                body["upstreams"] = await self._upstreams()
             status = 200 if reason is None else 503
             await Response(json.dumps(body), status, media_type="application/json")(scope, receive, send)
         elif self._ending or (self._stopping and _begins(scope)):

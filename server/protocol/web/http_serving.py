@@ -8,12 +8,15 @@ import math
 import socket
 import ssl
 import sys
+from collections import Counter
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 import uvicorn
 from starlette.types import ASGIApp
 
+from ....tools_registry.errors import RegistryError
 from ...access.own_tokens import OwnTokens
 from ...access.verifier import Verifier
 from ...app import App
@@ -176,6 +179,19 @@ def _warning(app: App) -> str | None:
     return policy or app.readiness.warning
 
 
+async def _upstreams(app: App) -> Mapping[str, object]:
+    """Return how each upstream server of the operator stands; under `AUTH`, where anybody may ask, how many so."""
+    try:
+        upstreams = await app.registry.upstreams()
+    except RegistryError as error:
+        return {} if app.settings.auth is not Auth.OFF else {"problem": str(error)}
+    configuration = upstreams.configuration
+    statuses = {name: upstreams.status(name) for name in (*configuration.servers, *configuration.problems)}
+    if app.settings.auth is not Auth.OFF:
+        return Counter(each.state.value for each in statuses.values())
+    return {name: {"state": each.state.value, "last_error": each.reason or None} for name, each in statuses.items()}
+
+
 def _verifier_of(app: App) -> Verifier | None:
     """Return what tells whom a token stands for; None where nobody is authenticated. Raises `SettingsError`."""
     match app.settings.auth:
@@ -236,4 +252,4 @@ def _asgi(
         from ..replicas.peer_calls import PeerCalls
 
         outermost = Door(outermost, admission, PeerCalls(tenants, app.replicas), app.replicas, MCP_PATH)
-    return Exchanges(outermost, partial(_why_not_ready, app), partial(_warning, app))
+    return Exchanges(outermost, partial(_why_not_ready, app), partial(_warning, app), partial(_upstreams, app))

@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from ....sandbox.job import Status
 from ....skills_db.errors import JournalErased, JournalNotFound
 from ....skills_db.journal.journal_store import DAMAGED, NEWER
-from ....skills_db.journal.records import CUT, ENDED, ERASED, QUEUED, RUNNING, WAITING, Journal
+from ....skills_db.journal.records import CUT, ENDED, ERASED, QUEUED, RUNNING, WAITING, Journal, first_line
 from ...errors import RequestRefused
-from ...journal.transcript import Transcript, moment, summary
+from ...journal.transcript import Transcript, elapsed_ms, moment, summary
+from ...scopes import principal_of
 from .background_reports import cancelled, execution_told
 
 if TYPE_CHECKING:
@@ -23,30 +24,73 @@ if TYPE_CHECKING:
 
 STATUSES = (*(each.value for each in Status), QUEUED, RUNNING, WAITING, CUT, ERASED, DAMAGED, NEWER)
 """What a list says of runs."""
+_FAILED = frozenset({*(each.value for each in Status), CUT, DAMAGED}) - {Status.OK.value, Status.CANCELLED.value}
+LISTED_TEXTS = ("code", "reason")
+"""What a list says of runs in words of the code, which may be personal."""
+_UNENDED = frozenset({QUEUED, RUNNING, WAITING})
 _LISTED_MAX = 10_000
 _STOP_SECONDS = 10.0
 """How long a server is given to stop a run: it looks every 4 seconds whether it shall."""
 _LOOK_SECONDS = 0.1
+_LOOK_FOREGROUND_SECONDS = 0.5
 
 
-def listed_runs(
-    journals: JournalStore, store: BackgroundStore, *, since: float, status: str | None, tool: str | None, limit: int
-) -> list[Transcript]:
-    """Return what a list says of the newest runs, newest first.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which runs a list has: those that fit all that is given, the newest `limit` of them."""
+
+    who: str | None = None
+    tool: str | None = None
+    outcome: str | None = None
+    failed: bool = False
+    since: float = 0.0
+    limit: int = 50
+    unended: bool = False
+
+    def fits(self, status: str, scope: str) -> bool:
+        """Return whether the list has runs of that status and scope."""
+        return (
+            self.outcome in (None, status)
+            and (not self.unended or status in _UNENDED)
+            and (self.who is None or self.who == principal_of(scope))
+            and (not self.failed or status in _FAILED)
+        )
+
+
+class ListedRun(NamedTuple):
+    """One run of a list: when it began, in seconds since 1970, whose it is, and what is told of it."""
+
+    began: float
+    scope: str
+    told: Transcript
+
+
+def listed_runs(journals: JournalStore, store: BackgroundStore, wanted: Wanted) -> list[ListedRun]:
+    """Return what a list says of runs, newest first.
 
     Some background runs have no journal: those that wait, those of which none is written yet, and those that write
     none. Where the journal does not say how a background run ended, it has the status that `get_run` tells.
     """
     states = {each.run_id: each for each in store.listed(most=_LISTED_MAX)}
     now = {run_id: _status(store, each) for run_id, each in states.items() if not each.has_ended_journal}
-    found = journals.runs(since=since, status=status, tool=tool, limit=limit, now=now)
-    told = [summary(run) | ({"background": True} if run.run_id in states else {}) for run in found]
-    told += [
-        _told(each, now[run_id])
-        for run_id, each in states.items()
-        if not each.has_journal and each.queued >= since and status in (None, now[run_id]) and tool is None
+    found = journals.runs(
+        since=wanted.since,
+        tool=wanted.tool,
+        limit=wanted.limit,
+        now=now,
+        unended=wanted.unended or wanted.outcome in _UNENDED,
+        fits=lambda run: wanted.fits(run.status, run.scope),
+    )
+    told = [
+        ListedRun(run.began, run.scope, summary(run) | ({"background": True} if run.run_id in states else {}))
+        for run in found
     ]
-    return sorted(told, key=lambda run: str(run["began"]), reverse=True)[:limit]
+    for run_id, each in states.items():
+        if not each.has_journal and each.queued >= wanted.since and wanted.tool is None:
+            request = store.request(run_id) or {}
+            if wanted.fits(now[run_id], scope := str(request.get("scope", ""))):
+                told.append(ListedRun(each.queued, scope, _told(each, now[run_id], request)))
+    return sorted(told, key=lambda run: run.began, reverse=True)[: wanted.limit]
 
 
 def _status(store: BackgroundStore, state: BackgroundState) -> str:
@@ -105,10 +149,7 @@ def check_replayable(journals: JournalStore, store: BackgroundStore, run_id: str
 
 
 def cancel(journals: JournalStore, store: BackgroundStore, run_id: str) -> tuple[str, str]:
-    """Have a background run end; return its status and one sentence on it.
-
-    Raises `JournalNotFound`, and `RequestRefused` for a run of the foreground that has not ended.
-    """
+    """Have a run end; return its status and one sentence on it. Raises `JournalNotFound`."""
     try:
         before = store.state(run_id)
     except JournalNotFound as unknown:
@@ -116,25 +157,33 @@ def cancel(journals: JournalStore, store: BackgroundStore, run_id: str) -> tuple
             run = journals.journal(run_id).run
         except JournalNotFound:
             raise unknown from None
-        return _cancel_foreground(run)
+        return _cancel_foreground(journals, run)
     store.cancel(run_id, execution_told(cancelled(run_id)))
     for state in _seen(store, run_id):
         if state.report is not None:
             status = _reported(state)
             if before.report is not None:
                 return status, _ended_before(run_id, status)
-            return status, f"The run {run_id} is cancelled." if status == "cancelled" else f"The run ended: {status}."
+            return status, _has_now_ended(run_id, status)
     return "running", f"The run {run_id} will be cancelled by the server that runs it, or by the next one that starts."
 
 
-def _cancel_foreground(run: RunSummary) -> tuple[str, str]:
+def _cancel_foreground(journals: JournalStore, run: RunSummary) -> tuple[str, str]:
     if run.ended is not None:
         return run.status, _ended_before(run.run_id, run.status)
     if run.status == CUT:
         return run.status, f"The run {run.run_id} was cut before, and nothing is at work on it."
-    raise RequestRefused(
-        f"The run {run.run_id} is not in the background. It ends with the call of its client: cancel it there."
-    )
+    until = time.monotonic() + _STOP_SECONDS
+    while journals.cancel(run.run_id):
+        if time.monotonic() > until:
+            return RUNNING, f"The run {run.run_id} will be cancelled by the server that runs it."
+        time.sleep(_LOOK_FOREGROUND_SECONDS)
+    status = journals.journal(run.run_id).run.status
+    return status, _has_now_ended(run.run_id, status)
+
+
+def _has_now_ended(run_id: str, status: str) -> str:
+    return f"The run {run_id} is cancelled." if status == Status.CANCELLED.value else f"The run ended: {status}."
 
 
 def _ended_before(run_id: str, status: str) -> str:
@@ -209,12 +258,16 @@ def _seen(store: BackgroundStore, run_id: str) -> Iterator[BackgroundState]:
         time.sleep(_LOOK_SECONDS)
 
 
-def _told(state: BackgroundState, status: str) -> Transcript:
+def _told(state: BackgroundState, status: str, request: Mapping[str, object]) -> Transcript:
     return {
         "run_id": state.run_id,
         "status": status,
+        "who": principal_of(str(request.get("scope", ""))),
+        "code": first_line(str(request.get("code", ""))),
+        "reason": None,
         "began": moment(state.queued),
         "ms": None,
+        "elapsed_ms": elapsed_ms(state.queued, state.changed if state.status == ENDED else None),
         "isolation": None,
         "scope": state.owner,
         "bytes": 0,

@@ -6,14 +6,18 @@ import asyncio
 import base64
 import json
 import re
+import time
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sealab.skills_db.journal.records import Record, RecordKind, RunBegin, RunChange, RunEnd, joined
 
+from ...waiting import until as wait_until
 from ..command_line import Ended, sealab
-from ..conftest import in_this_process
+from ..conftest import Caller, in_this_process
 from ..journal.test_journaled_runs import CLAIMED, served_notes, store
 from ..runs.background.test_background import begun, until
 from ..runs.background.test_background import ended as ended_run
@@ -47,12 +51,30 @@ def journaled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
 
 async def made_runs(home: Path) -> dict[str, str]:
     async with in_this_process(home, ONE_SPARE | CLAIMED) as caller:
-        runs = {"calls": await caller.run(CODE), "fails": await caller.run("print('before')\n1 / 0")}
+        runs = {"cut": await cancelled_run(home, caller)}
+        runs |= {"calls": await caller.run(CODE), "fails": await caller.run("print('before')\n1 / 0")}
         runs["dry"] = await caller.run("result = 1", dry_run=True)
         for number in range(3):
             code = "import random\nx = [random.random()]" if not number else "x.append(random.random())\nresult = x"
             runs[f"program{number}"] = await caller.run(code, session="counted")
     return {name: report["run_id"] for name, report in runs.items()}
+
+
+async def cancelled_run(home: Path, caller: Caller) -> dict[str, Any]:
+    """Have an operator end a run while somebody waits for it, and return its report."""
+    running = asyncio.create_task(caller.run("await tools.notes.look(name='x')\nawait tools.notes.look(name='slow')"))
+    journals = store(home)
+    await wait_until(lambda: any(each.ended is None for each in journals.runs()))
+    words = ("--json", "--home", str(home))
+    ended = await asyncio.to_thread(sealab, "runs", "list", "--outcome", "running", *words, **CLAIMED)
+    (found,) = ended.told["runs"]
+    assert found["ms"] is None
+    assert found["elapsed_ms"] > 0
+    ended = await asyncio.to_thread(sealab, "runs", "cancel", found["run_id"], *words, **CLAIMED)
+    assert ended.told == {"run_id": found["run_id"], "status": "cancelled"}
+    report = await running
+    assert (report["run_id"], report["status"]) == (found["run_id"], "cancelled")
+    return report
 
 
 def runs(journaled: tuple[Path, dict[str, str]], *arguments: str, **env: str) -> Ended:
@@ -68,7 +90,7 @@ def listed(journaled: tuple[Path, dict[str, str]], *arguments: str) -> list[str]
 
 
 def test_runs_are_listed_by_status_tool_and_time(journaled: tuple[Path, dict[str, str]]) -> None:
-    assert listed(journaled) == ["program2", "program1", "program0", "dry", "fails", "calls"]
+    assert listed(journaled) == ["program2", "program1", "program0", "dry", "fails", "calls", "cut"]
     assert listed(journaled, "--status", "error") == ["fails"]
     assert listed(journaled, "--tool", "notes.send") == ["calls"]
     assert listed(journaled, "--since", "2h", "--limit", "1") == ["program2"]
@@ -76,6 +98,39 @@ def test_runs_are_listed_by_status_tool_and_time(journaled: tuple[Path, dict[str
     line = runs(journaled, "list", "--tool", "notes.send").stdout
     assert "notes.look 1, notes.send 1" in line
     assert "session counted #2" in runs(journaled, "list").stdout
+
+
+def test_a_list_says_who_ran_what_for_how_long_and_why_it_failed(journaled: tuple[Path, dict[str, str]]) -> None:
+    (failed,) = runs(journaled, "list", "--failed", "--json").told["runs"]
+    assert failed["run_id"] == journaled[1]["fails"]
+    assert (failed["tenant"], failed["who"], failed["code"]) == ("default", "local", "print('before')")
+    assert failed["reason"] == "ZeroDivisionError: division by zero"
+    assert failed["elapsed_ms"] == failed["ms"] > 0
+    head, code, reason = runs(journaled, "list", "--outcome", "error", "--who", "local").stdout.splitlines()
+    assert f"{failed['ms']} ms  default/local" in head
+    assert (code.strip(), reason.strip()) == (failed["code"], failed["reason"])
+    assert listed(journaled, "--who", "ann") == []
+    assert listed(journaled, "--tenant", "default", "--failed") == ["fails"]
+
+
+def test_times_are_shown_and_read_in_the_zone_of_the_machine(
+    journaled: tuple[Path, dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began = store(journaled[0]).journal(journaled[1]["calls"]).run.began
+    of_tool = ("list", "--tool", "notes.send", "--json")
+    try:
+        for zone, offset in (("XYZ-05:30", timedelta(hours=5, minutes=30)), ("UTC", timedelta())):
+            monkeypatch.setenv("TZ", zone)
+            time.tzset()
+            shown = datetime.fromisoformat(runs(journaled, *of_tool, TZ=zone).told["runs"][0]["began"])
+            assert shown.utcoffset() == offset
+            assert abs(shown.timestamp() - began) < 0.002
+            for seconds, count in ((-1, 1), (1, 0)):
+                since = (shown + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat()
+                assert runs(journaled, *of_tool, "--since", since, TZ=zone).told["count"] == count
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_a_time_and_a_status_that_are_none_are_refused(journaled: tuple[Path, dict[str, str]]) -> None:
@@ -102,6 +157,24 @@ def test_a_run_is_shown_with_its_calls_and_its_end_and_no_value(journaled: tuple
     assert "(changes something)" in shown
     assert "output: " in shown
     assert "ZeroDivisionError" in runs(journaled, "show", "fails").stdout
+
+
+def test_a_run_is_shown_with_where_its_time_went_and_its_calls_from_1(journaled: tuple[Path, dict[str, str]]) -> None:
+    told = runs(journaled, "show", "calls", "--json").told
+    assert [call["n"] for call in told["calls"]] == [1, 2, 3, 4]
+    times = told["timeline"]
+    assert set(times) == {"waiting_ms", "program_ms", "cpu_ms", "calls_ms", "worker_and_server_ms"}
+    assert 0 < times["calls_ms"] < times["program_ms"] < told["ms"]
+    assert "time: waiting " in runs(journaled, "show", "calls").stdout
+
+
+def test_an_operator_ends_a_run_that_somebody_waits_for_and_sees_the_call_that_was_cut(
+    journaled: tuple[Path, dict[str, str]],
+) -> None:
+    assert runs(journaled, "list", "--outcome", "cancelled", "--json").told["runs"][0]["run_id"] == journaled[1]["cut"]
+    last = runs(journaled, "show", "cut", "--json").told["calls"][-1]
+    assert (last["n"], last["call"], last["outcome"]) == (2, "notes.look", "cut with the run")
+    assert last["ms"] > 0
 
 
 def test_an_export_is_one_file_without_values_seed_or_trace(
@@ -177,7 +250,7 @@ def test_a_program_that_asks_for_something_else_stops_with_its_line(journaled: t
     found = json.loads(runs(journaled, "replay", "othercall", "--json").stdout)
     assert found["same"] is False
     assert found["difference"].startswith(
-        'line 3: call 3 was notes.send({"text": "other"}) when it was recorded, and is notes.send({"text": "saw [EMAIL_'
+        'line 3: call 2 was notes.send({"text": "other"}) when it was recorded, and is notes.send({"text": "saw [EMAIL_'
     )
     store(home).forget(lambda text: text == "other")
 
@@ -243,7 +316,15 @@ async def test_background_runs_are_listed_cancelled_and_forgotten_before_and_wit
         first = await begun(caller, "import asyncio\nawait asyncio.sleep(600)")
         await until(caller, first, lambda state: state["status"] == "running")
         listed = await asked("list")
-        assert [line.split()[::2] for line in listed.stdout.splitlines()] == [[first, "running", "the"]]
+        head, begins = listed.stdout.splitlines()
+        assert [*head.split()[:3:2], *head.split()[4:]] == [
+            first,
+            "running",
+            "ms",
+            "default/local",
+            *["in", "the", "background"],
+        ]
+        assert begins.strip() == "import asyncio"
         assert "is in the background: the server that runs it" in (await asked("resume", first)).refusal(3)
         assert f"The run {first} is running, and nothing is recorded of it yet." in (await asked("show", first)).stderr
         second, personal = await begun(caller, "1"), await begun(caller, f"result = '{MAIL}'")

@@ -30,6 +30,8 @@ sent = pathlib.Path(sys.argv[1])
 @server.tool(annotations=ToolAnnotations(read_only_hint=True))
 def look(name: str) -> str:
     'Look.'
+    if name == 'slow':
+        time.sleep(600)
     return f'saw {name}'
 
 @server.tool(annotations=ToolAnnotations(read_only_hint=False))

@@ -7,6 +7,7 @@ one of these and has no line here fails. Each cell is tried for real; what it sh
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -326,7 +327,7 @@ def test_every_tool_host_function_method_resource_route_and_command_has_a_line(t
         "/.well-known/",
     }
     groups = {name for name, takes in _takes_tenant().items() if takes}
-    assert groups == {"runs", "approvals", "skills", "pii"}
+    assert groups == {"runs", "approvals", "skills", "pii", "status", "top"}
 
 
 def _takes_tenant() -> dict[str, bool]:
@@ -407,13 +408,31 @@ def test_no_name_stands_for_a_tenant_beside_its_own(team: Team, name: str) -> No
 
 
 def test_commands_work_on_one_tenant_alone(team: Team) -> None:
-    for group in (("skills", "list"), ("runs", "list", "--limit", "9999"), ("approvals", "list"), ("pii", "audit")):
+    for group in (
+        ("skills", "list"),
+        ("runs", "list", "--limit", "9999"),
+        ("approvals", "list"),
+        ("pii", "audit"),
+        ("status", "--json"),
+    ):
         own = command(team.home, *group, "--tenant", "acme", "--json")
         assert own.returncode == 0, own.stderr
-        for elsewhere in (["--tenant", "acme-2"], ["--tenant", "default"], []):
+        looks_everywhere = group[0] in {"runs", "approvals", "status"}
+        for elsewhere in (["--tenant", "acme-2"], ["--tenant", "default"], *([] if looks_everywhere else [[]])):
             shown = command(team.home, *group, *elsewhere, "--json")
             assert shown.returncode == 0, shown.stderr
             assert CANARY not in shown.stdout
             assert team.run_id not in shown.stdout
     assert CANARY in command(team.home, "skills", "list", "--tenant", "acme", "--json").stdout
     assert team.run_id in command(team.home, "runs", "list", "--limit", "9999", "--tenant", "acme", "--json").stdout
+
+
+def test_an_operator_finds_a_run_without_naming_its_tenant(team: Team) -> None:
+    for words in (["list", "--limit", "9999"], ["list", "--who", "alice", "--limit", "9999"]):
+        runs = json.loads(command(team.home, "runs", *words, "--json").stdout)["runs"]
+        (found,) = [each for each in runs if each["run_id"] == team.run_id]
+        assert (found["tenant"], found["who"]) == ("acme", "alice")
+        assert found["code"].startswith("print('[SECRET_")
+    assert {each["tenant"] for each in runs} == {"acme", "acme-2"}
+    assert f"run {team.run_id} of acme/alice: ok" in command(team.home, "runs", "show", team.run_id).stdout
+    assert command(team.home, "runs", "show", team.run_id, "--tenant", "acme-2").returncode != 0

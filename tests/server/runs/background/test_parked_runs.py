@@ -77,7 +77,7 @@ async def test_a_run_that_waits_holds_no_place_is_shown_as_waiting_and_can_be_ca
         (listed,) = json.loads((await operated(tmp_path, "list", "--tool", "notes.put", "--json")).stdout)["runs"]
         assert (listed["run_id"], listed["status"]) == (run_id, "waiting")
         assert listed["tools"]["notes.put"] == {"done": 1, "failed": 0}
-        assert (await operated(tmp_path, "show", run_id)).stdout.startswith(f"run {run_id}: waiting, ")
+        assert (await operated(tmp_path, "show", run_id)).stdout.startswith(f"run {run_id} of default/local: waiting, ")
         refusal = (await operated(tmp_path, "replay", run_id)).refusal(3)
         assert "its status is waiting. It waits for an answer: `sealab approvals list`" in refusal
         assert f"{run_id}  " in (await operated(tmp_path, "list", "--status", "waiting")).stdout
