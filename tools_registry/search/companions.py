@@ -110,52 +110,55 @@ class Companions:
         self._roles: dict[int, Role] = {}
         numbers: dict[str, int] = {}
         self._server = np.array([numbers.setdefault(each.server, len(numbers)) for each in tools], np.intp)
-        self._sizes = np.bincount(self._server, minlength=len(numbers))
+        self._sizes = np.bincount(self._server, minlength=len(numbers)).tolist()
         self._names = [frozenset(words(name)) - {"mcp", "server"} for name in numbers]
-        self._is_server = np.array([bool(name) for name in numbers], bool)  # skills are of none
 
     def filled(
         self,
         ranked: Sequence[int],
+        best: Sequence[tuple[int, float]],
         scores: Floats,
         steps: Sequence[Floats],
         query: Sequence[str],
         asked: Callable[[str], float],
+        limit: int,
     ) -> list[int]:
         """Return the first of `ranked`, then one after the other the tool that adds most, then the other ranked.
 
-        `scores` are of all tools, by the query and by each of its steps; `asked` weighs a stem by the query, 0 to 1. A
+        `best` are the best scores, `scores` all of them, by the query and by each of its steps; `asked` weighs a stem by the query, 0 to 1. A
         tool counts the more, the more of its name is asked for, the more its server is meant, if it does a step that
         none does yet, and if it reads what a chosen one needs. A small server that is named or clearly meant comes
         whole.
         """
         import numpy as np
 
-        affinity = self._affinity(scores)
+        affinity = self._affinity(best)
         first = self._without_copies(ranked[:FIRST], affinity)
-        share = np.bincount(self._server[first], minlength=len(self._sizes)) / FIRST
-        meant = np.clip((share - LEAST_SHARE) / (CLEAR_SHARE - LEAST_SHARE), 0, 1)
-        named = np.array([bool(name) and name <= set(query) for name in self._names])
-        whole = self._is_server & (self._sizes <= SMALL_SERVER) & ((share >= CLEAR_SHARE) | ((share > 0) & named))
-        pull = (SERVER_WEIGHT * affinity**2 * meant + WHOLE_SERVER * whole) * self._is_server
+        pull, whole = np.zeros(len(self._sizes), np.float32), set()
+        for server, count in Counter(self._server[first].tolist()).items():
+            name, share = self._names[server], count / FIRST
+            if self._sizes[server] <= SMALL_SERVER and name and (share >= CLEAR_SHARE or name <= set(query)):
+                whole.add(server)
+            meant = min(1.0, (share - LEAST_SHARE) / (CLEAR_SHARE - LEAST_SHARE)) if name else 0.0  # skills have none
+            pull[server] = SERVER_WEIGHT * affinity[server] ** 2 * meant + WHOLE_SERVER * (server in whole)
         worth = scores / scores.max() + pull[self._server]
-        order = np.argsort(-worth, kind="stable")[:MOST_CANDIDATES].tolist()
-        tools = [*first, *(number for number in order if number not in first)]
+        order = np.argpartition(-worth, min(MOST_CANDIDATES, len(worth) - 1))[:MOST_CANDIDATES]
+        tools = [*first, *(number for number in np.sort(order).tolist() if number not in first)]
+        servers = self._server[tools].tolist()
         roles = [self._role(number) for number in tools]
-        related = (scores[tools] > 0) | whole[self._server[tools]]
+        related = (scores[tools] > 0) | np.array([server in whole for server in servers])
         worth = worth[tools] + NAME_WEIGHT * np.array(
             [sum(min(1.0, asked(word)) for word in role.said) / max(len(role.said), 1) for role in roles]
         )
         fits = np.array([step[tools] for step in steps], np.float64).reshape(-1, len(tools))
         fits /= np.maximum(fits.max(axis=1, keepdims=True), 1e-9)
 
-        servers = self._server[tools].tolist()
         common = _common(servers, roles)
-        names = np.array([self._tools[number].name for number in tools])
+        names = [self._tools[number].name for number in tools]
         needs: defaultdict[int, dict[str, float]] = defaultdict(dict)
         companions = np.zeros(len(tools))
         filled: list[int] = []
-        while len(filled) < min(MOST_FILLED, len(tools)):
+        while len(filled) < min(limit, MOST_FILLED, len(tools)):
             place = len(filled)
             if place >= len(first):
                 values = worth + NEED_WEIGHT * companions + STEP_WEIGHT * fits.max(axis=0, initial=0)
@@ -166,17 +169,17 @@ class Companions:
             trust = 1.0 if len(filled) < len(first) else FILLED_TRUST
             filled.append(tools[place])
             worth[place] = -np.inf
-            worth[names == names[place]] -= COPY_COST
             fits *= 1 - COVERED * fits[:, place : place + 1]
-            server = servers[place]
-            wanted = needs[server]
+            server, wanted = servers[place], needs[servers[place]]
             for word, need in roles[place].needs.items():
                 if (server, word) not in common:
                     wanted[word] = max(wanted.get(word, 0.0), need * trust)
             for other, role in enumerate(roles):
-                if servers[other] == server and role.gives & wanted.keys():
+                if names[other] == names[place]:
+                    worth[other] -= COPY_COST
+                if role.gives and servers[other] == server:
                     met = [wanted[word] for word in role.gives if word in wanted]
-                    companions[other] = max(met) / (1 + SPECIAL * (len(role.gives) - len(met)))
+                    companions[other] = max(met, default=0.0) / (1 + SPECIAL * (len(role.gives) - len(met)))
         return [*filled, *(number for number in ranked if number not in filled)]
 
     def _role(self, number: int) -> Role:
@@ -185,20 +188,19 @@ class Companions:
             role = self._roles[number] = role_of(self._tools[number])
         return role
 
-    def _affinity(self, scores: Floats) -> Floats:
+    def _affinity(self, best: Sequence[tuple[int, float]]) -> list[float]:
         """Say for each server how well its best tools fit, the best of all servers being 1."""
-        import numpy as np
-
-        best = np.argsort(-scores, kind="stable")[:MOST_CANDIDATES]
-        affinity = np.zeros(len(self._sizes))
+        affinity = [0.0] * len(self._sizes)
         counted: Counter[int] = Counter()
-        for server, score in zip(self._server[best].tolist(), scores[best].tolist(), strict=True):
+        for number, score in best:
+            server = int(self._server[number])
             counted[server] += 1
             if counted[server] <= SERVERS_BEST:
                 affinity[server] += score
-        return affinity / max(affinity.max(), 1e-9)
+        most = max(*affinity, 1e-9)
+        return [each / most for each in affinity]
 
-    def _without_copies(self, numbers: Sequence[int], affinity: Floats) -> list[int]:
+    def _without_copies(self, numbers: Sequence[int], affinity: Sequence[float]) -> list[int]:
         """Keep of tools that have the same name the one whose server fits best, in the place of the first."""
         kept: dict[str, int] = {}
         for number in numbers:

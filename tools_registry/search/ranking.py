@@ -146,7 +146,8 @@ class SearchIndex:
         asked = words(query)
         if category is None and found and limit > FIRST and is_task(asked):
             own = dict(chosen)
-            numbers = self._companions.filled(list(own), scores, by_step, asked, self._weighing(meanings[0]))[:limit]
+            weighing = self._weighing(meanings[0])
+            numbers = self._companions.filled(list(own), found, scores, by_step, asked, weighing, limit)
             # No score is above one before it.
             falling = accumulate((own.get(number, float(scores[number])) for number in numbers), min)
             chosen = list(zip(numbers, falling, strict=True))
