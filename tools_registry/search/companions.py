@@ -113,7 +113,7 @@ class Companions:
         self._sizes = np.bincount(self._server, minlength=len(numbers)).tolist()
         self._names = [frozenset(words(name)) - {"mcp", "server"} for name in numbers]
 
-    def filled(
+    def filled(  # noqa: PLR0917 - what a search knows of a query
         self,
         ranked: Sequence[int],
         best: Sequence[tuple[int, float]],
@@ -125,7 +125,7 @@ class Companions:
     ) -> list[int]:
         """Return the first of `ranked`, then one after the other the tool that adds most, then the other ranked.
 
-        `best` are the best scores, `scores` all of them, by the query and by each of its steps; `asked` weighs a stem by the query, 0 to 1. A
+        `best` are the best scores, `scores` all of them, by the query and by each step; `asked` weighs a stem. A
         tool counts the more, the more of its name is asked for, the more its server is meant, if it does a step that
         none does yet, and if it reads what a chosen one needs. A small server that is named or clearly meant comes
         whole.
@@ -154,7 +154,12 @@ class Companions:
         fits /= np.maximum(fits.max(axis=1, keepdims=True), 1e-9)
 
         common = _common(servers, roles)
-        names = [self._tools[number].name for number in tools]
+        copies: defaultdict[str, list[int]] = defaultdict(list)
+        givers: defaultdict[int, list[int]] = defaultdict(list)
+        for place, (number, server, role) in enumerate(zip(tools, servers, roles, strict=True)):
+            copies[self._tools[number].name].append(place)
+            if role.gives:
+                givers[server].append(place)
         needs: defaultdict[int, dict[str, float]] = defaultdict(dict)
         companions = np.zeros(len(tools))
         filled: list[int] = []
@@ -174,12 +179,11 @@ class Companions:
             for word, need in roles[place].needs.items():
                 if (server, word) not in common:
                     wanted[word] = max(wanted.get(word, 0.0), need * trust)
-            for other, role in enumerate(roles):
-                if names[other] == names[place]:
-                    worth[other] -= COPY_COST
-                if role.gives and servers[other] == server:
-                    met = [wanted[word] for word in role.gives if word in wanted]
-                    companions[other] = max(met, default=0.0) / (1 + SPECIAL * (len(role.gives) - len(met)))
+            worth[copies[self._tools[tools[place]].name]] -= COPY_COST
+            for other in givers[server]:
+                gives = roles[other].gives
+                met = [wanted[word] for word in gives if word in wanted]
+                companions[other] = max(met, default=0.0) / (1 + SPECIAL * (len(gives) - len(met)))
         return [*filled, *(number for number in ranked if number not in filled)]
 
     def _role(self, number: int) -> Role:
