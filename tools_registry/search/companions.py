@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FIRST = 5
 # A wish in sentences has words such as "my", "the" and "please"; a few key words name one tool.
 LEAST_STOP_WORDS = 2
-MOST_CANDIDATES = 80
+MOST_CANDIDATES = 50
 MOST_FILLED = 20
 SERVERS_BEST = 4
 COVERED = 0.8
@@ -184,7 +184,7 @@ class Companions:
                 gives = roles[other].gives
                 met = [wanted[word] for word in gives if word in wanted]
                 companions[other] = max(met, default=0.0) / (1 + SPECIAL * (len(gives) - len(met)))
-        return [*filled, *(number for number in ranked if number not in filled)]
+        return [*filled, *(number for number in ranked if number not in filled)][:limit]
 
     def _role(self, number: int) -> Role:
         role = self._roles.get(number)

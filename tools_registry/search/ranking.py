@@ -143,17 +143,16 @@ class SearchIndex:
         ranked = _best(scores if category is None else scores[list(allowed)], limit * CANDIDATES_PER_HIT)
         found = [(allowed[place], score) for place, score in ranked]
         chosen = _covering(found, by_step, limit) if by_step and found else self._spread(found)[:limit]
+        weak = self._weak([number for number, _ in chosen], meanings, named)
         asked = words(query)
-        if category is None and found and limit > FIRST and is_task(asked):
-            own = dict(chosen)
-            weighing = self._weighing(meanings[0])
+        if len(weak) == len(chosen):
+            chosen = chosen[:MOST_WEAK]
+        elif category is None and limit > FIRST and is_task(asked):
+            own, weighing = dict(chosen), self._weighing(meanings[0])
             numbers = self._companions.filled(list(own), found, scores, by_step, asked, weighing, limit)
             # No score is above one before it.
             falling = accumulate((own.get(number, float(scores[number])) for number in numbers), min)
             chosen = list(zip(numbers, falling, strict=True))
-        weak = self._weak([number for number, _ in chosen], meanings, named)
-        if len(weak) == len(chosen):
-            chosen = chosen[:MOST_WEAK]
         return [self._hit(number, score, weak=number in weak) for number, score in chosen]
 
     def matches(self, query: str) -> list[str]:
