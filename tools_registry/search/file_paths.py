@@ -47,10 +47,29 @@ _PATH = re.compile(
 )
 
 
+_MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?)\b"
+)
+_DAY = r"\d{1,2}(?:st|nd|rd|th)?\b"
+# Dates, times of day and addresses of pages are values; what is wanted takes such a value. An address keeps its host.
+_VALUE_SIGNS = re.compile(r"[./\d]")
+_VALUES = (
+    (re.compile(r"(?:https?://(?:www\.)?|\bwww\.)([\w.-]*\w)[^\s'\",;)]*", re.IGNORECASE), r" \1 webpage url "),
+    (re.compile(rf"\b(?:\d{{4}}-\d\d-\d\d\b|{_MONTH} {_DAY}|{_DAY} (?:of )?{_MONTH})", re.IGNORECASE), " date day "),
+    (re.compile(r"\b\d{1,2}:\d\d\b"), " time "),
+)
+
+
 def reworded(query: str) -> str:
-    """Return the query with words in the place of each path: `write` or `read`, what kind of file, and `file`."""
-    if "." not in query and "/" not in query:
+    """Return the query with words for what kind of thing it is in the place of each path, page, date and time.
+
+    A path becomes `write` or `read`, what kind of file, and `file`.
+    """
+    if not _VALUE_SIGNS.search(query):
         return query
+    for value, kind in _VALUES:
+        query = value.sub(kind, query)
     parts, last = [], 0
     for found in _PATH.finditer(query):
         near = query[max(0, found.start() - _BEFORE_CHARS) : found.start()]

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..collecting import no_collection
+from .companions import COVERED, FIRST, Companions, is_task
 from .file_paths import reworded
 from .indexing import DocumentReader, Searchable
 from .inverted_index import InvertedIndex
@@ -45,7 +47,6 @@ MOST_SAME_SERVER = 3
 CANDIDATES_PER_HIT = 3
 # Of a task in several steps each should find its tools: what is found for a step already counts less for the next.
 COVERAGE_WEIGHT = 0.3
-COVERED = 0.8
 DECIMALS = 4
 # Where half of the development queries were searched and answered before, this finds 0.9 % more of the rest.
 USAGE_WEIGHT = 0.5
@@ -107,6 +108,7 @@ class SearchIndex:
         count = len(self._documents)
         self._inverted = InvertedIndex(columns.terms, documents=count, terms=len(columns.numbers))
         self._vocabulary = Vocabulary(columns.numbers, columns.surface, self._inverted.idf)
+        self._companions = Companions(self._documents)
         self._meanings = document_vectors(self._vectors, columns.words, documents=count) if self._vectors else None
 
     def __len__(self) -> int:
@@ -120,7 +122,8 @@ class SearchIndex:
         `category` keeps only the documents of that category. A blank query lists documents in the order of their names,
         with score 0; a query of which nothing is known finds nothing, and one to which all documents are weak five at
         most. Of a query beyond 4,000 characters the beginning counts. `used` says of keys how like this query, 0 to 1,
-        one was after which they were called. Raises ValueError for a limit below 1.
+        one was after which they were called. Behind the first five of a task in sentences is what they need and what
+        else their servers do of it (`companions`). Raises ValueError for a limit below 1.
         """
         if limit < 1:
             raise ValueError(f"limit is {limit}: it must be at least 1")
@@ -141,8 +144,15 @@ class SearchIndex:
         found = [(allowed[place], score) for place, score in ranked]
         chosen = _covering(found, by_step, limit) if by_step and found else self._spread(found)[:limit]
         weak = self._weak([number for number, _ in chosen], meanings, named)
+        asked = words(query)
         if len(weak) == len(chosen):
             chosen = chosen[:MOST_WEAK]
+        elif category is None and limit > FIRST and is_task(asked):
+            own, weighing = dict(chosen), self._weighing(meanings[0])
+            numbers = self._companions.filled(list(own), found, scores, by_step, asked, weighing, limit)
+            # No score is above one before it.
+            falling = accumulate((own.get(number, float(scores[number])) for number in numbers), min)
+            chosen = list(zip(numbers, falling, strict=True))
         return [self._hit(number, score, weak=number in weak) for number, score in chosen]
 
     def matches(self, query: str) -> list[str]:
@@ -231,6 +241,11 @@ class SearchIndex:
             spread.append((number, score - SAME_SERVER * min(seen[server], MOST_SAME_SERVER)))
             seen[server] += 1
         return sorted(spread, key=lambda pair: -pair[1])
+
+    def _weighing(self, whole: Meaning) -> Callable[[str], float]:
+        """Return what weighs a stem by a query: 0 where it was not asked for."""
+        numbers = self._vocabulary.numbers
+        return lambda word: whole.terms.get(numbers.get(word, -1), 0.0)
 
     def _hit(self, number: int, score: float, *, weak: bool = False) -> Hit:
         found = self._documents[number]

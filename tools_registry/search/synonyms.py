@@ -89,6 +89,13 @@ _GROUPS = """
     refund reimbursement reimburse
     relation relationship acquaintance knows
     money cash finance financial budget
+    pay payment transfer transaction spend spending expense money refund
+    reply answer respond message
+    free busy availability available calendar
+    reserve reservation book booking
+    review rating rate star score
+    rent rental hire lease
+    cancel abort revoke
     lesson course class tutorial education
     synonym thesaurus dictionary definition meaning
     timezone clock time
