@@ -462,7 +462,7 @@ def test_a_task_finds_what_reads_the_things_that_its_tool_needs() -> None:
 
 def test_a_small_server_comes_whole_where_a_task_names_it() -> None:
     theatre = THEATRE | dict.fromkeys(("mend_costumes", "print_posters", "sweep_stage", "tune_piano", "feed_cat"), "")
-    places = PLACES | {f"open_window_{n}": "room evening" for n in range(8)}
+    places = PLACES | {f"open_room_{n}": "room evening" for n in range(8)}
     index = SearchIndex([*tools_of("house", places), *tools_of("theatre", theatre)], vectors=False)
     found = names(index.search("What is this evening in the theatre? Please reserve a seat in my room.", limit=14))
     assert set(found) >= theatre.keys()
