@@ -52,17 +52,16 @@ _MONTH = (
     r"|nov(?:ember)?|dec(?:ember)?)\b"
 )
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?\b"
-# Dates, times of day and addresses of pages are values; what is wanted takes such a value. An address keeps its host.
+# Dates and addresses of pages are values; what is wanted takes such a value. An address keeps its host.
 _VALUE_SIGNS = re.compile(r"[./\d]")
 _VALUES = (
     (re.compile(r"(?:https?://(?:www\.)?|\bwww\.)([\w.-]*\w)[^\s'\",;)]*", re.IGNORECASE), r" \1 webpage url "),
     (re.compile(rf"\b(?:\d{{4}}-\d\d-\d\d\b|{_MONTH} {_DAY}|{_DAY} (?:of )?{_MONTH})", re.IGNORECASE), " date day "),
-    (re.compile(r"\b\d{1,2}:\d\d\b"), " time "),
 )
 
 
 def reworded(query: str) -> str:
-    """Return the query with words for what kind of thing it is in the place of each path, page, date and time.
+    """Return the query with words for what kind of thing it is in the place of each path, page and date.
 
     A path becomes `write` or `read`, what kind of file, and `file`.
     """

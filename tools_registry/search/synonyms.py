@@ -92,8 +92,8 @@ _GROUPS = """
     pay payment transfer transaction spend spending expense money refund
     reply answer respond message
     free busy availability available calendar
-    reserve reservation book booking
     review rating rate star score
+    reserve reservation book booking
     rent rental hire lease
     cancel abort revoke
     lesson course class tutorial education
