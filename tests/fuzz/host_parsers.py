@@ -43,7 +43,6 @@ from functools import cache
 from pathlib import Path
 
 import httpx2
-from mcp.types import CallToolResult, ImageContent
 
 from sealab.sandbox.errors import HostCallError, SandboxError
 from sealab.sandbox.skill_source import docstring_types, docstrings
@@ -62,6 +61,7 @@ from sealab.server.privacy.tokens.forms import escapes
 from sealab.server.privacy.tokens.notations import Scanner
 from sealab.server.privacy.tokens.parts import Text
 from sealab.server.protocol.answers import answered, bounded, visibly
+from sealab.server.protocol.client_messages import as_message, with_id
 from sealab.server.protocol.web import admission
 from sealab.server.runs.truncation import fit
 from sealab.server.skills.skill_arguments import judge_arguments, judge_name
@@ -92,6 +92,7 @@ from sealab.tools_registry.openapi.exchange import Answer
 from sealab.tools_registry.openapi.operations import read_service
 from sealab.tools_registry.search.ranking import Searchable, SearchIndex
 from sealab.tools_registry.sign_in import token_endpoint
+from sealab.tools_registry.upstream import lenient
 from sealab.tools_registry.upstream.injection import flags
 from sealab.tools_registry.upstream.results import parsed, value_of
 from sealab.tools_registry.upstream.stderr_tail import KEPT_BYTES, StderrTail
@@ -350,10 +351,21 @@ def answer(text: str) -> object:
 
 def attachment(text: str) -> object:
     data = base64.b64encode(text.encode("utf-8", "replace")).decode()
-    image = ImageContent(type="image", data=data, mimeType=f"image/{text}")
-    broken = ImageContent(type="image", data=text, mimeType=text)
-    asyncio.run(value_of("up.run", CallToolResult(content=[image]), None, None))
-    return asyncio.run(value_of("up.run", CallToolResult(content=[broken]), None, None))
+    image = {"type": "image", "data": data, "mimeType": f"image/{text}"}
+    broken = {"type": "image", "data": text, "mimeType": text}
+    return asyncio.run(value_of("up.run", {"content": [image, broken, {"type": text}, text]}, None, None))
+
+
+def tool_as_listed(text: str) -> object:
+    """A text in every place of a tool that a server lists."""
+    schema = {"type": text, "description": [text], "$ref": f"#/{text}", "minimum": text, "properties": {text: {}}}
+    return lenient.tool({"name": text, "inputSchema": text}), lenient.tool({"name": text, "inputSchema": schema})
+
+
+def message_of_a_client(text: str) -> object:
+    """A body, and a text in the places of a message."""
+    with_id(text.encode("utf-8", "replace"))
+    return as_message({"jsonrpc": "2.0", "id": text, "method": text, "params": text})
 
 
 def front_matter(text: str) -> object:
@@ -601,6 +613,8 @@ PARSERS: tuple[Parser, ...] = (
     Parser("text that is shown", text_that_is_shown),
     Parser("question to a user", question_to_a_user),
     Parser("line of a server", line_of_a_server, _JSON),
+    Parser("tool that a server lists", tool_as_listed, _JSON),
+    Parser("message of a client", message_of_a_client, _JSON),
     Parser("answer of a service", answer_of_a_service, _JSON),
     Parser("refusal of an issuer", lambda text: token_endpoint.error_code(text.encode("utf-8", "replace")), _DEEP),
     Parser("token of a client", token_of_a_client, _JSON),

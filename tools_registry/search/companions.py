@@ -30,7 +30,7 @@ MOST_FILLED = 20
 SERVERS_BEST = 4
 COVERED = 0.8
 SMALL_SERVER = 15
-# Chosen on three suites of tasks and looked at on the fourth, in turn; the figures change little around these values.
+# Chosen on AgentDojo's tasks and 30 of our own; around these values most change the tasks found whole by 0 to 2.
 SERVER_WEIGHT = 0.5
 WHOLE_SERVER = 2.0
 LEAST_SHARE, CLEAR_SHARE = 0.2, 0.6

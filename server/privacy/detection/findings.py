@@ -43,7 +43,7 @@ class PiiType(StrEnum):
     SECRET = "SECRET"  # noqa: S105 - the name of a type
 
 
-THING, SURE_THING = "THING", 0.7
+THING, SURE_THING = "-", 0.7
 """The type, until findings are decided on, of what a key says is no person's, and how sure that is."""
 
 

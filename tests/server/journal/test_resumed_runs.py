@@ -66,7 +66,7 @@ async def cut(tmp_path_factory: pytest.TempPathFactory) -> Cut:
         await until(
             lambda: (sent.exists() and sent.read_text().count("slow") == 6) or any(each.done() for each in calls)
         )
-        assert not any(each.done() for each in calls)
+        assert [each.result() for each in calls if each.done()] == []
         server.process.kill()
         await asyncio.gather(*calls, return_exceptions=True)
     journals = store(home)

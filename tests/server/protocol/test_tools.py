@@ -111,7 +111,7 @@ BAD_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({}, "needs the argument code. Give it"),
     ({"code": 5}, 'The argument code of execute_code cannot be 5. Its schema is {"type": "string"}'),
     ({"code": None}, "The argument code of execute_code cannot be null"),
-    ({"code": "1", "timeout_seconds": "3"}, 'cannot be "3". Its schema is {"type": "number", "default": 30}'),
+    ({"code": "1", "timeout_seconds": "soon"}, 'cannot be "soon". Its schema is {"type": "number", "default": 30}'),
     ({"code": "1", "timeout_seconds": True}, "cannot be true"),
     ({"code": "1", "memory_mb": 1.5}, "cannot be 1.5"),
     ({"code": "1", "context_vars": [1]}, "context_vars of execute_code cannot be [1]"),

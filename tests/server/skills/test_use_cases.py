@@ -140,9 +140,9 @@ async def test_what_cannot_be_saved_names_the_line_and_stores_nothing(
         ({"text": 5}, "argument text of shout cannot be 5"),
         ({"text": "a", "tone": "low"}, 'takes no argument "tone"'),
         ({"text": "a", "how": {"times": "x"}}, "argument how.times"),
-        ({"text": "a", "day": "tomorrow"}, "cannot be \"tomorrow\": it is not a 'date'"),
-        ({"text": "a", "at": "12 o'clock"}, "is not a 'date-time'"),
-        ({"text": "a", "key": "1-2"}, "it is not a 'uuid'"),
+        ({"text": "a", "day": "tomorrow"}, 'cannot be "tomorrow": it is not a date. Give one such as 2026-01-31'),
+        ({"text": "a", "at": "12 o'clock"}, "it is not a date-time. Give one such as"),
+        ({"text": "a", "key": "1-2"}, "it is not a uuid. Give one such as"),
     ],
 )
 async def test_arguments_are_judged_before_anything_runs(served: Caller, arguments: dict[str, Any], told: str) -> None:
