@@ -56,7 +56,7 @@ async def cut(tmp_path_factory: pytest.TempPathFactory) -> Cut:
     sent = served_notes(home)
     ends = home / "notes.py"
     ends.write_text(ends.read_text().replace("time.sleep(600)", "import anyio; await anyio.sleep(600)"))
-    ends.write_text(ends.read_text().replace("def send(", "async def send("))
+    ends.write_text(ends.read_text().replace("def send(", "async def send(").replace("def look(", "async def look("))
     plain = ("whole", "raced", "damaged", "other")
     with http_process(home, **ENV) as server:
         await _run(server.url, "x = [1]", {"session": "kept"})
@@ -66,7 +66,7 @@ async def cut(tmp_path_factory: pytest.TempPathFactory) -> Cut:
         await until(
             lambda: (sent.exists() and sent.read_text().count("slow") == 6) or any(each.done() for each in calls)
         )
-        assert [each.result() for each in calls if each.done()] == []
+        assert [each.result().structured_content["error"] for each in calls if each.done()] == []
         server.process.kill()
         await asyncio.gather(*calls, return_exceptions=True)
     journals = store(home)

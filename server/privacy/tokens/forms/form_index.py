@@ -556,7 +556,7 @@ def _first_words(text: str, kind: str) -> Iterator[tuple[str, str]]:
 def _is_cut(said: str, value: str, *, is_start: bool) -> bool:
     """Return whether a piece that a value begins or ends with says enough of it to be it, though that be a word."""
     letters = sum(1 + is_alone(each) for each in said if each.isalnum())
-    if len(said) == len(value) or (not is_start and "@" in value and "@" not in said):
+    if len(said) == len(value) or (not is_start and value[-len(said) - 1] == "@"):
         return False  # the whole, or the host of an address of mail
     if 2 * len(said) < len(value) and letters < _CUT_LEAST:
         return False
