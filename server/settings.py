@@ -181,7 +181,8 @@ def _table(read: _Parser[_Kept], wanted: str) -> _Parser[dict[str, _Kept]]:
 
 
 def _pattern(value: object) -> str:
-    return re.compile(_if(isinstance(value, str), cast("str", value))).pattern
+    pattern = _if(isinstance(value, str), cast("str", value))
+    return re.compile(pattern).pattern
 
 
 def _json(text: str) -> object:

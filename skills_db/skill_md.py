@@ -306,7 +306,8 @@ def _numbered(folder: str, name: str) -> str:
 
 
 def _first_paragraph(body: str) -> str:
-    paragraphs = (" ".join(part.split()) for part in re.split(r"\n\s*\n", body))
+    lines = (line if line.strip() else "" for line in body.splitlines())
+    paragraphs = (" ".join(part.split()) for part in "\n".join(lines).split("\n\n"))
     return next((each for each in paragraphs if each and not each.startswith(("#", "<!--", "---"))), "")
 
 

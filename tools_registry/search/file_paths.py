@@ -55,7 +55,7 @@ _DAY = r"\d{1,2}(?:st|nd|rd|th)?\b"
 # Dates and addresses of pages are values; what is wanted takes such a value. An address keeps its host.
 _VALUE_SIGNS = re.compile(r"[./\d]")
 _VALUES = (
-    (re.compile(r"(?:https?://(?:www\.)?|\bwww\.)([\w.-]*\w)[^\s'\",;)]*", re.IGNORECASE), r" \1 webpage url "),
+    (re.compile(r"(?<![\w.])(?:https?://(?:www\.)?|www\.)([\w.-]++)[^\s'\",;)]*+", re.IGNORECASE), r" \1 webpage url "),
     (re.compile(rf"\b(?:\d{{4}}-\d\d-\d\d\b|{_MONTH} {_DAY}|{_DAY} (?:of )?{_MONTH})", re.IGNORECASE), " date day "),
 )
 

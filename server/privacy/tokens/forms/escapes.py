@@ -29,8 +29,9 @@ _MAIL = re.compile(
 _IS_MAIL = re.compile(r"=\?[\w-]{2,40}\?[QqBb]\?|[^\s=]=\r?\n[^\s]|^BEGIN:V", re.MULTILINE)
 _BODY_LEAST = 60
 _BODY = re.compile(
-    r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{60,76}(?:\r?\n[A-Za-z0-9+/]{60,76})*+(?:\r?\n[A-Za-z0-9+/]{1,76}={0,2})(?![A-Za-z0-9+/=])"
+    r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{60,76}+(?:\r?\n[A-Za-z0-9+/]{60,76}+)*+(?:\r?\n[A-Za-z0-9+/]{1,76}+={0,2}+)?+"
 )
+_OF_BASE64 = re.compile(r"[A-Za-z0-9+/=]")
 _QUOTED = re.compile(r"=[0-9A-F]{2}=")
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
 _MIXED = re.compile(r"[a-z][A-Z]|[0-9][A-Za-z]|[A-Za-z][0-9]|\d{12}")
@@ -85,6 +86,8 @@ def mail(text: str) -> Iterator[Reading]:
     if ("=" in text or "BEGIN:V" in text) and _IS_MAIL.search(text) and (read := _unescaped(text, _MAIL)) is not None:
         yield from _lines_changed(read)
     for body in checked(_BODY.finditer(text)) if len(text) > _BODY_LEAST else ():
+        if "\n" not in body[0] or _OF_BASE64.match(text, body.end()):
+            continue
         places = [place for place in range(*body.span()) if not text[place].isspace()]
         if len(places) <= _RUN_MAX:
             for read in _of_base64("".join(text[place] for place in places), 0):
