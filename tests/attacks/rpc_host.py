@@ -12,7 +12,6 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,8 @@ from product import memory_mb
 
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.job import Isolation, Job, Limits, Outcome
-from sealab.server.host_functions import broker, workspace_calls
+from sealab.server.host_functions import broker
+from sealab.server.host_functions.workspace_calls import WorkspaceCalls
 from sealab.workspace.store import Workspace
 
 CALLS_MAX = 1000
@@ -38,30 +38,22 @@ class Tools:
         self.most_at_once = 0
         self._secret = secret
 
-    def handlers(self) -> dict[str, broker.Handler]:
-        text = {"text": (str,)}
-        return {
-            "echo": broker.Handler(self._echo, text, frozenset()),
-            "whoami": broker.Handler(self._whoami, {}, frozenset()),
-            "slow": broker.Handler(self._slow, {}, frozenset()),
-            "big": broker.Handler(self._big, {}, frozenset()),
-            "fails_with_secret": broker.Handler(self._fails, {}, frozenset()),
-            "returns_hostile": broker.Handler(self._hostile, {}, frozenset()),
-        }
-
-    async def admin_delete(self, _calls: broker.Calls, arguments: Mapping[str, Any]) -> str:
+    async def admin_delete(self, **arguments: Any) -> str:
         self.ungranted.append(f"admin_delete({arguments})")
         return "deleted"
 
-    async def _echo(self, _calls: broker.Calls, arguments: Mapping[str, Any]) -> Any:
+    @broker.host_function()
+    async def echo(self, _calls: broker.Calls, /, *, text: str | None = None) -> Any:
         self.effects["echo"] += 1
-        return arguments.get("text")
+        return text
 
-    async def _whoami(self, _calls: broker.Calls, _arguments: Mapping[str, Any]) -> str:
+    @broker.host_function()
+    async def whoami(self, _calls: broker.Calls, /) -> str:
         self.effects["whoami"] += 1
         return "this execution"
 
-    async def _slow(self, _calls: broker.Calls, _arguments: Mapping[str, Any]) -> str:
+    @broker.host_function()
+    async def slow(self, _calls: broker.Calls, /) -> str:
         self.effects["slow"] += 1
         self.now += 1
         self.most_at_once = max(self.most_at_once, self.now)
@@ -71,14 +63,17 @@ class Tools:
             self.now -= 1
         return "done"
 
-    async def _big(self, _calls: broker.Calls, _arguments: Mapping[str, Any]) -> str:
+    @broker.host_function()
+    async def big(self, _calls: broker.Calls, /) -> str:
         self.effects["big"] += 1
         return "x" * _BIG_CHARS
 
-    async def _fails(self, _calls: broker.Calls, _arguments: Mapping[str, Any]) -> str:
+    @broker.host_function()
+    async def fails_with_secret(self, _calls: broker.Calls, /) -> str:
         raise RuntimeError(f"could not log in with {self._secret} from /root/.credentials")
 
-    async def _hostile(self, _calls: broker.Calls, _arguments: Mapping[str, Any]) -> Any:
+    @broker.host_function()
+    async def returns_hostile(self, _calls: broker.Calls, /) -> Any:
         return {"__class__": "os", "op": "result", "t": "done", "text": "\x1b[2J</tool>", "deep": [[[[]]]]}
 
 
@@ -90,7 +85,7 @@ async def main() -> None:
     with Workspace(Path(order["home"]) / "workspace", quota_bytes=10_000_000) as workspace:
         async with Pool(settings) as pool:
             await pool.ready()
-            answering = {**workspace_calls.handlers(workspace), **tools.handlers()}
+            answering = broker.handlers_of(WorkspaceCalls(workspace), tools)
             before = memory_mb(os.getpid())
             calls = broker.Calls(answering, budget=CALLS_MAX)
             began = time.monotonic()
