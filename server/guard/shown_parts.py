@@ -10,12 +10,12 @@ what calls are written by: of their texts alone known values are replaced.
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
 from ...sandbox.job import Json
+from ..lru import Lru
 from ..privacy.privacy import is_harmless
 from ..privacy.token_texts import TOKEN
 from ..privacy.tokens.parts import Exchange, Text, Tree, part_of
@@ -44,16 +44,13 @@ class OpaqueHandles:
     """The handles of one server that were not shown as they are."""
 
     def __init__(self) -> None:
-        self._given: OrderedDict[str, str] = OrderedDict()
+        self._given: Lru[str, str] = Lru(KEPT_MAX)
 
     def shown(self, handle: str, exchange: Exchange) -> str:
         """Return a handle as the client gets it."""
         shown = str(exchange(Text(handle)))
         if shown != handle:
             self._given[shown] = handle
-            self._given.move_to_end(shown)
-            if len(self._given) > KEPT_MAX:
-                self._given.popitem(last=False)
         return shown
 
     def given(self, shown: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from ...sandbox.job import Json
 from ..audit.trail import UNAUDITED, AuditTrail
 from ..caller import Progress
+from ..lru import Lru
 from ..policy.access import NO_POLICY, Decider
 from ..stats.run_stats import RunStats
 from .cancelled_runs import CancelledRuns
@@ -35,14 +35,11 @@ class LastRuns:
     """The last runs of the callers that ran code most recently."""
 
     def __init__(self) -> None:
-        self._run_ids: OrderedDict[str, tuple[str, float]] = OrderedDict()
+        self._run_ids: Lru[str, tuple[str, float]] = Lru(_CALLERS_MAX)
 
     def note(self, scope: str, run_id: str) -> None:
         """Note that a caller's run has ended."""
         self._run_ids[scope] = run_id, time.monotonic()
-        self._run_ids.move_to_end(scope)
-        if len(self._run_ids) > _CALLERS_MAX:
-            self._run_ids.popitem(last=False)
 
     def of(self, scope: str) -> str | None:
         """Return the last run of a caller, where one is known."""

@@ -12,7 +12,6 @@ import asyncio
 import base64
 import codecs
 import time
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ from ....sandbox.errors import HostCallError
 from ....sandbox.job import Json
 from ...errors import PrivacyFailed
 from ...host_work import Account, charged_to
+from ...lru import Lru
 from ..privacy import Privacy
 from ..reading.encodings import encoding_of, encodings_of
 from ..tokens.run_tokens import RunTokens
@@ -44,7 +44,7 @@ class FilePieces:
     """The ends of the pieces that one run has read."""
 
     def __init__(self) -> None:
-        self._last: OrderedDict[str, _LastPiece] = OrderedDict()
+        self._last: Lru[str, _LastPiece] = Lru(_FILES_MAX)
 
     def told(self, arguments: Mapping[str, Json], answer: Json) -> Json:
         """Return the text of an answer of `file_open`, `file_read` or `read_file`; None where it is not text."""
@@ -65,7 +65,7 @@ class FilePieces:
             return None
         data = base64.b64decode(said) if encoding == "base64" else said.encode("utf-8", "surrogatepass")
         size = len(said) if "content" in answer and encoding != "base64" else len(data)
-        last = self._last.pop(identity, None)
+        last = self._last.get(identity)
         first_line = last.first_line if last is not None else b""
         before = last.before if last is not None and last.end == offset else b""
         if offset == 0:
@@ -77,8 +77,6 @@ class FilePieces:
         kept = whole[-_BEFORE_BYTES:]
         line_end = kept.rfind(b"\n") if not kept.endswith(b"\n") else kept.rfind(b"\n", 0, -1)
         self._last[identity] = _LastPiece(first_line, offset + size, kept[line_end + 1 :])
-        while len(self._last) > _FILES_MAX:
-            self._last.popitem(last=False)
         return _text_of(told)
 
 
