@@ -8,9 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCRequest, JSONRPCResponse, ListToolsResult
 
 from sealab.tools_registry.errors import CallRefused, ToolFailed
+from sealab.tools_registry.json_lines import read_in_thread
+from sealab.tools_registry.threads import in_default_thread
 from sealab.tools_registry.upstream.lenient import LeftOut, call_result, mended_schema, tool
+from sealab.tools_registry.upstream.reading import Answers, dropped, whole
+from sealab.tools_registry.upstream.resources import read_contents
 from sealab.tools_registry.upstream.results import value_of
 from sealab.tools_registry.upstream.upstreams import Upstreams
 
@@ -186,3 +192,24 @@ async def test_odd_tools_are_left_out_by_name_and_the_others_work(
     assert result.value == {"t": "a � b", "n": None}
     assert result.has_nulls
     assert "the tool worse is left out: its input schema is a number" in caplog.text
+
+
+async def test_a_resource_in_json_that_json_does_not_have_stays_its_text() -> None:
+    text = '{"mean": NaN}'
+    held = {"contents": [{"uri": "x://a", "mimeType": "application/json", "text": text}]}
+    assert await read_contents("x://a", held, None, read_in_thread, in_default_thread) == text
+
+
+def test_of_tools_with_arguments_for_headers_those_are_left_out_that_the_sdk_drops() -> None:
+    answers = Answers(read_in_thread)
+    answers.asked(SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/list")))
+    schema = {"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "A"}}}
+    tools = [{"name": name, "inputSchema": schema} for name in ("right", "wrong")] + [{"name": "plain"}]
+    item = answers.taken(SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=1, result={"tools": tools})))
+    assert isinstance(item, SessionMessage)
+    assert isinstance(item.message, JSONRPCResponse)
+    page = ListToolsResult.model_validate(item.message.result, by_name=False)
+    assert [each.name for each in page.tools] == ["right", "wrong"]
+    page.tools = page.tools[:1]  # as the SDK does with what MCP forbids
+    assert dropped(page) == {"wrong"}
+    assert whole(page) == {"tools": tools}

@@ -344,8 +344,7 @@ def block(given: object) -> Mapping[str, Json]:
         return _as_text(given)
     kind = given.get("type")
     if kind in {None, "text"} and "text" in given:
-        text = given["text"]
-        return {"type": "text", "text": text} if isinstance(text, str) else _as_text(text)
+        return _as_text(given["text"])
     if kind in {"image", "audio"} and isinstance(given.get("data"), str):
         return _media(cast("str", kind), given)
     if kind == "resource" and isinstance(held := given.get("resource"), dict):
@@ -367,7 +366,7 @@ def resource(given: object) -> dict[str, Json] | None:
     }
     for key in ("text", "blob"):
         if (held := given.get(key)) is not None:
-            return {**made, key: held if isinstance(held, str) else json.dumps(held, ensure_ascii=False)}
+            return {**made, key: _written(held)}
     return None
 
 
@@ -385,8 +384,7 @@ def _media(kind: str, given: Mapping[str, Any]) -> dict[str, Json]:
 
 
 def _as_text(given: object) -> dict[str, Json]:
-    text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-    return {"type": "text", "text": text}
+    return {"type": "text", "text": _written(given)}
 
 
 def entries(given: Mapping[str, Any], key: str, named: str) -> list[dict[str, Json]]:
@@ -422,9 +420,9 @@ def message(given: Json) -> Json:
 
 def _error(given: Any) -> dict[str, Json]:
     if not isinstance(given, dict):
-        return {"code": _INTERNAL_ERROR, "message": _shown_whole(given)}
+        return {"code": _INTERNAL_ERROR, "message": _written(given)}
     code, data = given.get("code"), given.get("data")
-    told = _text(given.get("message")) or (_shown_whole(data) if data is not None else "it gave no reason")
+    told = _text(given.get("message")) or (_written(data) if data is not None else "it gave no reason")
     if not isinstance(code, int) or isinstance(code, bool):
         told = told if code is None else f"{told} ({_text(code)})"
         code = _INTERNAL_ERROR
@@ -437,5 +435,5 @@ SDK_CODE = b"-32000"
 """The code of any error for many servers, and for the SDK that a connection ended before an answer came."""
 
 
-def _shown_whole(given: object) -> str:
+def _written(given: object) -> str:
     return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)

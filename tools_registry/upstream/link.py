@@ -32,7 +32,7 @@ from ..untraced import untrace_sdk
 from . import lenient, upstream_faults
 from .lenient import LEFT_OUT, LeftOut, RawTool
 from .pages import Pages
-from .reading import has_header, whole
+from .reading import dropped, whole
 from .stderr_tail import StderrTail
 from .transports import Watch, opened
 
@@ -238,9 +238,9 @@ class UpstreamLink:
                 ):
                     break
                 raise
-            given, taken = whole(page), {tool.name for tool in page.tools}
+            given = whole(page)
             cursor = await self._options.in_thread(partial(pages.take, given, page.next_cursor))
-            read = await self._options.in_thread(partial(_read, self.config.name, given.get("tools"), taken))
+            read = await self._options.in_thread(partial(_read, self.config.name, given.get("tools"), dropped(page)))
             if self.config.type is Transport.OPENAPI:
                 left_out += [LeftOut(**each) for each in given["_meta"][LEFT_OUT]]
             for each in read:
@@ -327,14 +327,14 @@ class UpstreamLink:
         return f" (it wrote “{self._garbage}”, which is not MCP)" if self._garbage else ""
 
 
-def _read(server: str, listed: object, taken: Container[str], checkpoint: Checkpoint) -> list[RawTool | LeftOut]:
-    """Read a page of tools; of those whose arguments go into headers of HTTP the SDK takes those that are right."""
+def _read(server: str, listed: object, without: Container[str], checkpoint: Checkpoint) -> list[RawTool | LeftOut]:
+    """Read a page of tools `without` those that the SDK dropped."""
     read: list[RawTool | LeftOut] = []
     if isinstance(listed, list) and len(listed) > TOOLS_LISTED_MAX:
         raise _too_many(server)
     for each in listed if isinstance(listed, list) else ():
         one = lenient.tool(each)
-        if not isinstance(one, LeftOut) and one["name"] not in taken and has_header(each.get("inputSchema")):
+        if not isinstance(one, LeftOut) and one["name"] in without:
             one = LeftOut(str(one["name"]), "its x-mcp-header is not as MCP demands")
         read.append(one)
         checkpoint()

@@ -15,12 +15,11 @@ import json
 import re
 import time
 import uuid
-from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, Self, cast
 
 from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, Result, jsonrpc_message_adapter
-from pydantic import BaseModel
+from mcp.types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, ListToolsResult, Result, jsonrpc_message_adapter
 
 from ..json_lines import LARGE_CHARS, Edges, Lines, ReadJson, TooLong, mended
 from ..models import Json
@@ -62,8 +61,7 @@ async def message(line: bytes | TooLong, read_large: ReadJson) -> Incoming:
         return _refused(line.edges, f"{line.size} bytes, and at most {MESSAGE_BYTES_MAX} are taken")
     is_large = len(line) > LARGE_CHARS
     try:
-        text = line.decode("utf-8", "replace")
-        value = await read_large(text) if is_large else _json(text)
+        value = await read_large(line.decode("utf-8", "replace")) if is_large else _json(line)
         return SessionMessage(jsonrpc_message_adapter.validate_python(lenient.message(value), by_name=False))
     except ValueError as error:
         return _refused(Edges.of(line), str(error)) if is_large else error
@@ -71,15 +69,15 @@ async def message(line: bytes | TooLong, read_large: ReadJson) -> Incoming:
         return _refused(Edges.of(line), str(error))
 
 
-def _json(text: str) -> Json:
+def _json(line: bytes) -> Json:
     """Return what a JSON text holds, with control characters, and U+FFFD for half of a pair of surrogates.
 
     Raises `Unreadable`.
     """
     try:
-        return cast("Json", json.loads(mended(text.encode()), strict=False))
+        return cast("Json", json.loads(mended(line), strict=False))
     except ValueError:
-        raise Unreadable(text[:_EXCERPT_CHARS]) from None
+        raise Unreadable(line.decode("utf-8", "replace")[:_EXCERPT_CHARS]) from None
 
 
 def _refused(edges: Edges, why: str) -> Incoming:
@@ -103,46 +101,59 @@ def is_read_by_sdk(text: bytes) -> bool:
 class _Held(str):
     """Holds a result that the SDK is to hand on and not to validate; it finds a text."""
 
-    __slots__ = ("value",)
+    __slots__ = ("offered", "value")
 
-    def __new__(cls, _value: object) -> Self:
+    def __new__(cls, _value: object, _offered: object) -> Self:
         """Return an empty text."""
         return super().__new__(cls, "")
 
-    def __init__(self, value: Mapping[str, Any]) -> None:
+    def __init__(self, value: Mapping[str, Any], offered: Sequence[Mapping[str, Any]]) -> None:
         self.value = value
+        self.offered = offered
+        """The tools that the SDK got to see."""
 
 
-def whole(result: BaseModel) -> Mapping[str, Any]:
+def whole(result: Result) -> Mapping[str, Any]:
     """Return a result as its server sent it, after the SDK has handed on what stands in for it."""
-    dumped = {"_meta": result.meta} if isinstance(result, Result) and result.meta else {}
-    sent = as_sent(dumped)
-    return result.model_dump(by_alias=True, exclude_none=True) if sent is dumped else sent
+    held = _held_in(result.meta)
+    return result.model_dump(by_alias=True, exclude_none=True) if held is None else held.value
+
+
+def dropped(page: ListToolsResult) -> frozenset[str]:
+    """Return the tools of a page that the SDK refused: the header that an argument is to go into is not right."""
+    held = _held_in(page.meta)
+    offered = () if held is None else held.offered
+    return frozenset(str(each["name"]) for each in offered) - {each.name for each in page.tools}
 
 
 def as_sent(result: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the result for which one stands in, or this one where it stands for itself."""
-    meta = result.get("_meta")
+    held = _held_in(result.get("_meta"))
+    return result if held is None else held.value
+
+
+def _held_in(meta: object) -> _Held | None:
     held = meta.get(_KEPT) if isinstance(meta, Mapping) else None
-    return held.value if isinstance(held, _Held) else result
+    return held if isinstance(held, _Held) else None
 
 
 def _stood_in(method: str, result: dict[str, Any]) -> dict[str, Any]:
     """Return what stands in for a result. The SDK has to see which arguments of tools go into headers of HTTP."""
-    made = {**_EMPTY[method], **_COMPLETE, "_meta": {_KEPT: _Held(result)}}
-    if isinstance(cursor := result.get("nextCursor"), str):
-        made["nextCursor"] = cursor
-    tools = result.get("tools")
+    made, tools = {**_EMPTY[method], **_COMPLETE}, result.get("tools")
+    offered: list[dict[str, Any]] = []
     if method == "tools/list" and isinstance(tools, list) and not holds_more(tools, _HEADER_VALUES_MAX):
-        made["tools"] = [
+        offered = [
             {"name": each["name"], "inputSchema": each["inputSchema"]}
             for each in tools
-            if isinstance(each, dict) and isinstance(each.get("name"), str) and has_header(each.get("inputSchema"))
+            if isinstance(each, dict) and isinstance(each.get("name"), str) and _has_header(each.get("inputSchema"))
         ]
-    return made
+        made["tools"] = offered
+    if isinstance(cursor := result.get("nextCursor"), str):
+        made["nextCursor"] = cursor
+    return made | {"_meta": {_KEPT: _Held(result, offered)}}
 
 
-def has_header(schema: object) -> bool:
+def _has_header(schema: object) -> bool:
     """Return whether an argument of an input schema is to be sent in a header of HTTP too (SEP-2243)."""
     waiting = [schema]
     while waiting:

@@ -46,7 +46,10 @@ async def read_contents(
     text = part.get("text")
     if not isinstance(text, str):
         return part
-    return (await parsed_all([text], read_large, in_thread))[0] if "json" in str(part["mime_type"]) else text
+    if "json" not in str(part["mime_type"]):
+        return text
+    (value,), has_nulls = await parsed_all([text], read_large, in_thread)
+    return text if has_nulls else value  # nobody would be told of the nulls
 
 
 async def list_resources(client: Client, in_thread: InThread) -> list[Json]:

@@ -139,8 +139,8 @@ async def value_of(
         is_light = judge.args[0] is None and not holds_more(structured, _LIGHT_CHARS)
         structured, has_nulls, broken = judge(lambda: None) if is_light else await in_thread(judge)
         return ToolResult(structured, attachments, tuple(parts), is_structured=True, has_nulls=has_nulls, broken=broken)
-    values = await parsed_all(parts, read_large, in_thread)
-    value, has_nulls = null_what_json_lacks(None if not values else values[0] if len(values) == 1 else values)
+    values, has_nulls = await parsed_all(parts, read_large, in_thread)
+    value: Json = None if not values else values[0] if len(values) == 1 else values
     broken = "it has no structured content" if is_checked and output_schema is not None else ""
     return ToolResult(value, parts=tuple(parts), has_nulls=has_nulls, broken=broken)
 
@@ -186,18 +186,23 @@ def parsed(text: str) -> Json:
     return value
 
 
-async def parsed_all(parts: Sequence[Json], read_large: ReadJson, in_thread: InThread) -> list[Json]:
-    """Return the parts, and in the places of texts the JSON or the Python literals that they hold, if they do."""
+async def parsed_all(parts: Sequence[Json], read_large: ReadJson, in_thread: InThread) -> tuple[list[Json], bool]:
+    """Return the parts, and in the places of texts the JSON or the Python literals that they hold, if they do.
+
+    Return also whether null stands in them for numbers that JSON does not have.
+    """
     chars = sum(len(part) for part in parts if isinstance(part, str))
-    values = await _done(len(parts), chars, partial(_parsed_small, parts), in_thread)
+    values, has_nulls = await _done(len(parts), chars, partial(_parsed_small, parts), in_thread)
     for at, value in enumerate(values):
         if isinstance(value, str) and len(value) > LARGE_CHARS:
-            values[at] = await _parsed_large(value, read_large, in_thread)
-    return values
+            values[at], held = await _parsed_large(value, read_large, in_thread)
+            has_nulls = has_nulls or held
+    return values, has_nulls
 
 
-def _parsed_small(parts: Sequence[Json], checkpoint: Checkpoint) -> list[Json]:
+def _parsed_small(parts: Sequence[Json], checkpoint: Checkpoint) -> tuple[list[Json], bool]:
     values: list[Json] = []
+    has_nulls = False
     for part in parts:
         value = part
         if isinstance(part, str) and len(part) <= LARGE_CHARS:
@@ -205,20 +210,23 @@ def _parsed_small(parts: Sequence[Json], checkpoint: Checkpoint) -> list[Json]:
             if value is part and looks_like_literal(literal := part.strip()):
                 with suppress(ValueError):
                     value = read_literal(literal)
+            value, held = null_what_json_lacks(value)
+            has_nulls = has_nulls or held
         values.append(value)
         checkpoint()
-    return values
+    return values, has_nulls
 
 
-async def _parsed_large(text: str, read_large: ReadJson, in_thread: InThread) -> Json:
-    """Return what a text holds; a number so long is data, such as an identifier."""
+async def _parsed_large(text: str, read_large: ReadJson, in_thread: InThread) -> tuple[Json, bool]:
+    """Return what a text holds, see `parsed_all`; a number so long is data, such as an identifier."""
     if text[:64].lstrip().startswith(("{", "[", '"')):
         with suppress(ValueError, RecursionError):
-            return await read_large(text)
+            value = await read_large(text)
+            return await in_thread(lambda _checkpoint: null_what_json_lacks(value))
     if looks_like_literal(literal := text.strip()):
         with suppress(ValueError):
-            return await in_thread(lambda _checkpoint: read_literal(literal))
-    return text
+            return await in_thread(lambda _checkpoint: read_literal(literal)), False
+    return text, False
 
 
 async def _done(count: int, chars: int, work: Callable[[Checkpoint], _T], in_thread: InThread) -> _T:
