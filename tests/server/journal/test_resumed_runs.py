@@ -78,7 +78,7 @@ async def cut(tmp_path_factory: pytest.TempPathFactory) -> Cut:
 
 async def _run(url: str, code: str, arguments: dict[str, Any]) -> Any:
     async with Client(url, read_timeout_seconds=200) as client:
-        return await client.call_tool("execute_code", {"code": code, "timeout_seconds": 60, **arguments})
+        return await client.call_tool("execute_code", {"code": code, "timeout_seconds": 120, **arguments})
 
 
 def lease_ends(home: Path, run_id: str) -> None:
