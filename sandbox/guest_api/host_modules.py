@@ -47,6 +47,11 @@ def listed(module: str) -> frozenset[str]:
     return frozenset() if found is None or type(found) is Dynamic else names(found)
 
 
+def fixed() -> list[Facade]:
+    """Return those whose names are the same in every run."""
+    return [facade for facade in _table().values() if type(facade) is not Dynamic]
+
+
 def is_dynamic(module: str) -> bool:
     """Return whether a module has the names that the host says when it is asked."""
     return type(find(module)) is Dynamic

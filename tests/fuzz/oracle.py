@@ -23,7 +23,7 @@ from sealab.sandbox.dialect import classes, event_loop, facades, guards, metacla
 from sealab.sandbox.dialect import compiling as language
 from sealab.sandbox.guest import ownership
 from sealab.sandbox.guest.guest import GUEST
-from sealab.sandbox.guest_api import answers
+from sealab.sandbox.guest_api import answers, host_modules
 from tests.sandbox.dialect.opaque import _NEVER_CLASSES, Opaque, all_classes
 
 CANARY: Final = " ".join(("canary of", str(os.getpid())))
@@ -116,8 +116,7 @@ class Oracle:
         """Take the host as it is: what stands in it now and is given to guests, `helpers` too, is no leak."""
         for value in helpers.values():
             self._know(value)
-        for module in facades.exports():
-            facade = facades.find(module)
+        for facade in [*map(facades.find, facades.exports()), *host_modules.fixed()]:
             self._know(facade)
             for name in dir(facade):
                 self._know(getattr(facade, name))
