@@ -236,7 +236,7 @@ postgres: setup ## A shell with a throw-away PostgreSQL in SEALAB_DATABASE_URL
 
 science: $(VENV)-science/.installed ## An interpreter with the packages of sealab[data], plotly and altair, for the tests that use them
 
-$(VENV)-science/.installed: server/managed_python/requirements-data.txt requirements/charts.txt | setup
+$(VENV)-science/.installed: server/use_cases/managed_python/requirements-data.txt requirements/charts.txt | setup
 	$(BIN)/python -m venv $(VENV)-science
 	$(VENV)-science/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes $(addprefix -r ,$^)
 	@touch $@

@@ -13,7 +13,7 @@
     ├── FrameError        a frame from a child was not valid; the child is killed
     └── HostCallError     what a host function answers when it fails; the code may catch it
 
-Each class has a stable `code`, by which `sealab.server.errors` finds what a caller sees.
+Each class has a stable `code`, by which `sealab.server.base.errors` finds what a caller sees.
 """
 
 from __future__ import annotations

@@ -17,49 +17,49 @@ from ..sandbox.host.pools import JobRunner, Pools, SharedRunner
 from ..sandbox.job import Isolation
 from ..skills_db import DATABASE_FILE
 from ..workspace.store import Workspace
-from .audit.audit_log import AuditLog, audit_store
-from .audit.trail import UNAUDITED, AuditTrail
-from .database import HomeDatabase, database_of
-from .home import Home
-from .host_functions import file_calls
-from .host_functions.broker import Handler, handlers_of
-from .host_functions.discovery_calls import DiscoveryCalls
-from .host_functions.privacy_calls import PrivacyCalls
-from .host_functions.registry_calls import RegistryCalls
-from .host_functions.run_calls import RunCalls
-from .host_functions.skill_calls import SkillCalls
-from .host_functions.workspace_calls import WorkspaceCalls
-from .host_work import ended_within, settled
-from .journal.journal import Journal
-from .notices.notices import Changed, Notices
-from .notices.readiness import Readiness, Setup
-from .policy.access import NO_POLICY, Decider
-from .policy.policy_file import PolicyFile, path_of, policy_of
+from .base.database import HomeDatabase, database_of
+from .base.home import Home
+from .base.host_work import ended_within, settled
+from .base.notices.notices import Changed, Notices
+from .base.notices.readiness import Readiness, Setup
+from .base.settings import AuditMode, Settings, Switch, background_settings
+from .base.startup.process_setup import LoopErrors
+from .base.stats.watchdog import LoopStats
+from .base.storage.opening import archive_of, definitions_of, open_workspace, watch_definitions, watch_store
+from .base.storage.whole_workspace import with_whole_workspace
+from .governance.audit.audit_log import AuditLog, audit_store
+from .governance.audit.trail import UNAUDITED, AuditTrail
+from .governance.policy.access import NO_POLICY, Decider
+from .governance.policy.policy_file import PolicyFile, path_of, policy_of
+from .governance.shares.cpu_days import CpuDays
+from .governance.shares.shared_bounds import Parts
+from .governance.shares.shares import Shares
+from .governance.sign_ins.sign_ins import SignIns
 from .privacy.of_home import operators_key, privacy_of
 from .privacy.privacy import Privacy
-from .runs.archive import RunKeeper
-from .runs.background.background import Background
-from .runs.background.background_work import BackgroundWork
-from .runs.executor import Executor
-from .runs.isolations import Offer, offer
-from .settings import AuditMode, Settings, Switch, background_settings
-from .shares.cpu_days import CpuDays
-from .shares.shared_bounds import Parts
-from .shares.shares import Shares
-from .sign_ins.sign_ins import SignIns
-from .skills.search import SkillIndex
-from .skills.service import SkillService
-from .skills.use_cases import SkillContext
-from .startup.process_setup import LoopErrors
-from .stats.watchdog import LoopStats
-from .storage.opening import archive_of, definitions_of, open_workspace, watch_definitions, watch_store
-from .storage.whole_workspace import with_whole_workspace
-from .upstream_tools.registry import Registry
-from .upstream_tools.registry_state import state_of
+from .use_cases.host_functions import file_calls
+from .use_cases.host_functions.broker import Handler, handlers_of
+from .use_cases.host_functions.discovery_calls import DiscoveryCalls
+from .use_cases.host_functions.privacy_calls import PrivacyCalls
+from .use_cases.host_functions.registry_calls import RegistryCalls
+from .use_cases.host_functions.run_calls import RunCalls
+from .use_cases.host_functions.skill_calls import SkillCalls
+from .use_cases.host_functions.workspace_calls import WorkspaceCalls
+from .use_cases.journal.journal import Journal
+from .use_cases.runs.archive import RunKeeper
+from .use_cases.runs.background.background import Background
+from .use_cases.runs.background.background_work import BackgroundWork
+from .use_cases.runs.executor import Executor
+from .use_cases.runs.isolations import Offer, offer
+from .use_cases.skills.search import SkillIndex
+from .use_cases.skills.service import SkillService
+from .use_cases.skills.use_cases import SkillContext
+from .use_cases.upstream_tools.registry import Registry
+from .use_cases.upstream_tools.registry_state import state_of
 
 if TYPE_CHECKING:
     from ..skills_db.audit.audit_store import AuditStore
-    from .replicas.replicas import Replicas, TenantPlaces
+    from .use_cases.replicas.replicas import Replicas, TenantPlaces
 
 CLOSING_SECONDS = 2.0
 """How long the end of the process waits for each: work that was begun, records of runs, lines of the audit."""
@@ -189,7 +189,7 @@ async def _among_replicas(settings: Settings, address: str, database: HomeDataba
     from importlib.metadata import version
 
     from .privacy.tokens.keys import master_key
-    from .replicas.replicas import Replicas
+    from .use_cases.replicas.replicas import Replicas
 
     key = await asyncio.to_thread(master_key, settings.vault_key, Path(), keyring=False)  # there is one: see settings
     replicas = Replicas(database, key, address=address, version=version("sealab"))
@@ -369,7 +369,7 @@ def _hear(ending: AsyncExitStack, home: Home, shared: _Shared, service: SkillSer
 
 
 def _places_of(replicas: Replicas, home: Home) -> TenantPlaces:
-    from .replicas.replicas import TenantPlaces
+    from .use_cases.replicas.replicas import TenantPlaces
 
     return TenantPlaces(replicas, home.tenant)
 

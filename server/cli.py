@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Literal
 
-from .commands.command import EXIT_CODES, Command, Group, Parser
-from .commands.terminal import Here, print_error, terminal_message
-from .errors import KNOWN_ERRORS, Exit, exit_of
-from .terminal_escaping import show_visibly
+from .base.errors import KNOWN_ERRORS, Exit, exit_of
+from .base.terminal_escaping import show_visibly
+from .interfaces.commands.command import EXIT_CODES, Command, Group, Parser
+from .interfaces.commands.terminal import Here, print_error, terminal_message
 
 _VALUED_OPTIONS = frozenset({"--home", "--config", "--log-level", "--tenant"})
 """The options of every command that take a value."""
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. `sealab` alone, or with options only, serves."""
     given = _command_first(sys.argv[1:] if arguments is None else arguments)
     if sys.platform != "linux":
-        from .commands.handover import Machine, hand_over
+        from .interfaces.commands.handover import Machine, hand_over
 
         if (ended := hand_over(given, Machine(sys.platform, os.environ))) is not None:
             return ended
@@ -144,7 +144,7 @@ def _command(name: str) -> Command | Group:
     """Return what a word of `_COMMANDS` does; it stands in a module under that name."""
     if name == "completion":
         return Command(_completion, has_json=False, needs_home=False)
-    module = import_module(_MODULES.get(name, f".commands.{name}"), __package__)
+    module = import_module(_MODULES.get(name, f".interfaces.commands.{name}"), __package__)
     found: Command | Group = getattr(module, name)
     return found
 
@@ -195,7 +195,7 @@ _COMMANDS: Mapping[str, str] = {
     "completion": "print the completion script of a shell",
 }
 """The commands and what each does, in the order of the help."""
-_MODULES = {"serve": ".serve", "run": ".serve", "top": ".commands.status"}
+_MODULES = {"serve": ".serve", "run": ".serve", "top": ".interfaces.commands.status"}
 _ALONE = frozenset({"serve", "run", "init", "demo", "doctor", "status", "top", "guard", "audit", "completion"})
 """Those that have no commands of their own."""
 

@@ -10,15 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .commands.command import Command
-from .commands.opened import running_with
-from .commands.terminal import Here, IsolationChoice, Output, print_error, read_source, report_output
-from .errors import Exit, UsageError
-from .home import Home
-from .protocol.address import Address, Exposure
-from .settings import Auth, Settings, Surface
-from .startup.process_setup import raise_descriptor_limit
-from .stats.watchdog import WatchedLoop, watching
+from .base.errors import Exit, UsageError
+from .base.home import Home
+from .base.settings import Auth, Settings, Surface
+from .base.startup.process_setup import raise_descriptor_limit
+from .base.stats.watchdog import WatchedLoop, watching
+from .interfaces.commands.command import Command
+from .interfaces.commands.opened import running_with
+from .interfaces.commands.terminal import Here, IsolationChoice, Output, print_error, read_source, report_output
+from .interfaces.protocol.address import Address, Exposure
 
 if TYPE_CHECKING:
     from .app import App
@@ -85,8 +85,8 @@ async def _run(
     memory MB: megabytes the run may use
     isolation: the isolation of the code, one of those that the operator allows
     """
-    from .runs.execute import execute
-    from .runs.request import CodeRequest
+    from .use_cases.runs.execute import execute
+    from .use_cases.runs.request import CodeRequest
 
     request = CodeRequest(
         code=read_source(file),
@@ -112,7 +112,7 @@ async def serving(settings: Settings, home: Home, address: Address | None, expos
         await asyncio.sleep(0)
         starting = asyncio.create_task(app.pools.ready())
         await asyncio.sleep(0)
-        from .startup.light_import import imported
+        from .base.startup.light_import import imported
 
         serves = imported(
             _import_stdio if address is None else partial(_import_http, address, exposure), http=address is not None
@@ -133,19 +133,19 @@ async def serving(settings: Settings, home: Home, address: Address | None, expos
 async def _warm_full_python(app: App) -> None:
     """Have workers of full Python ready before code comes, where it comes without being asked for."""
     if app.executor.offer.full_python.is_default:
-        from .runs.placement.routing import can_start
+        from .use_cases.runs.placement.routing import can_start
 
         await asyncio.sleep(_WARM_AFTER_SECONDS)
         await can_start(app.executor)
 
 
 def _import_stdio() -> Callable[[App], Awaitable[None]]:
-    from .protocol.serving import serve_stdio
+    from .interfaces.protocol.serving import serve_stdio
 
     return serve_stdio
 
 
 def _import_http(address: Address, exposure: Exposure) -> Callable[[App], Awaitable[None]]:
-    from .protocol.web.http_serving import serve_http
+    from .interfaces.protocol.web.http_serving import serve_http
 
     return partial(serve_http, address=address, exposure=exposure)

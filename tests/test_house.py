@@ -17,13 +17,13 @@ import grimp
 import pytest
 import yaml
 
+from sealab.server.base.settings import Settings
 from sealab.server.cli import make_parser
-from sealab.server.protocol.address import Address
-from sealab.server.settings import Settings
+from sealab.server.interfaces.protocol.address import Address
 
 ROOT = Path(__file__).resolve().parent.parent
 GUEST_MODULES = ROOT / "sandbox" / "guest_modules"
-DATA_LOCK = ROOT / "server" / "managed_python" / "requirements-data.txt"
+DATA_LOCK = ROOT / "server" / "use_cases" / "managed_python" / "requirements-data.txt"
 LOCKS = [*sorted(ROOT.glob("requirements/*.txt")), DATA_LOCK]
 
 
@@ -126,7 +126,7 @@ def test_each_folder_says_its_idea(top: str) -> None:
 SMALL_LINES = 60
 SMALL = {
     "sandbox.dialect.facades.stand_ins.random_seeds",  # functions are judged by the package that they are of
-    "server.startup.light_import",  # imported where nothing else may be
+    "server.base.startup.light_import",  # imported where nothing else may be
 }
 """Modules with one importer that are small for a reason."""
 

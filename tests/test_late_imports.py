@@ -15,10 +15,10 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("server", "skills_db", "tools_registry", "workspace")
 
 LATE = {
-    "cedarpy": "server/policy/cedar.py",
+    "cedarpy": "server/governance/policy/cedar.py",
     "sqlalchemy": "skills_db/sql.py",
     "cryptography": "skills_db/cipher.py",
-    "jwt": "server/access/signed_tokens.py",
+    "jwt": "server/governance/access/signed_tokens.py",
     "onnxruntime": "server/privacy/detection/ner/model.py",
     "phonenumbers": "server/privacy/detection/recognizers/phones.py",
     **dict.fromkeys(
@@ -43,7 +43,7 @@ ENTRIES = {
     "keyring": "from sealab.server.privacy.tokens.keys import _Keyring; _Keyring.of_this_machine('x')",
     "detection": "import sealab.server.privacy.detection.detect",
     "names": "import sealab.server.privacy.detection.ner.prose",
-    "arguments": "from sealab.server.skills.skill_arguments import judge_arguments; "
+    "arguments": "from sealab.server.use_cases.skills.skill_arguments import judge_arguments; "
     "judge_arguments('f', {'properties': {'a': {'type': 'integer'}}}, {'a': 1})",
     "search": "from sealab.tools_registry.search.typos import Spelling; import sealab.tools_registry.search.ranking",
     "upstreams": "import sealab.tools_registry.upstream.connection",
@@ -53,7 +53,7 @@ ENTRIES = {
 PROGRAM = """
 import os, sys, tempfile, threading, traceback
 from pathlib import Path
-import sealab.server.protocol.tools  # as a server has it when its first call comes
+import sealab.server.interfaces.protocol.tools  # as a server has it when its first call comes
 sys.setswitchinterval(1e-5)
 sys.warnoptions = ["ignore"]
 
@@ -89,7 +89,7 @@ PAUSED = """
 import sys, tempfile, threading
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-import sealab.server.protocol.tools
+import sealab.server.interfaces.protocol.tools
 paused, failed = [], []
 
 def run(text):

@@ -12,8 +12,8 @@ from typing import IO, TYPE_CHECKING
 
 from ...sandbox.errors import WorkerLost
 from ...sandbox.job import Json
-from ..errors import SettingsError
-from ..settings import Settings
+from ..base.errors import SettingsError
+from ..base.settings import Settings
 
 if TYPE_CHECKING:
     from ...sandbox.host.readers import Readers

@@ -19,7 +19,7 @@ from ...skills_db.journal.records import RUNNING
 from ...skills_db.redaction import redact_skills
 from ...workspace.archive import rewrite_kept
 from ...workspace.errors import WorkspaceError
-from ..errors import HostWorkRefused, PrivacyFailed
+from ..base.errors import HostWorkRefused, PrivacyFailed
 from .reading.encodings import encoding_of
 from .reading.file_texts import is_packed
 from .token_texts import spliced

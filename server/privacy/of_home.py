@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..database import database_of
-from ..home import Home
-from ..policy.access import NO_POLICY, Decider
-from ..settings import Settings
+from ..base.database import database_of
+from ..base.home import Home
+from ..base.settings import Settings
+from ..governance.policy.access import NO_POLICY, Decider
 from .detectors import Detectors
 from .privacy import Privacy, TenantVault
 from .tokens.audit_notes import Told

@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import cast
 
 from ...sandbox.job import Json
-from ..errors import PrivacyFailed
-from ..host_work import checked
+from ..base.errors import PrivacyFailed
+from ..base.host_work import checked
 from .reading.file_texts import MARKS, hides_texts
 from .token_texts import spliced
 from .tokens.parts import Part, Text

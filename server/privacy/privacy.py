@@ -22,16 +22,16 @@ from ...sandbox.job import Json
 from ...skills_db import DATABASE_FILE
 from ...skills_db.errors import SkillsDbError
 from ...skills_db.vault_entries import VaultTotals
-from ..caller import Caller
-from ..database import Opening
-from ..errors import HostWorkRefused, PrivacyFailed, RequestRefused
-from ..host_work import Kind, charged, in_thread
-from ..policy.access import NO_POLICY, Decider
-from ..policy.restore_rulings import CODE, FILE, RestoreRulings
-from ..policy.restore_rulings import MODEL as TO_MODEL
-from ..scopes import is_brief, tokens_of
-from ..settings import PrivacyLevel as Mode
-from ..settings import Settings
+from ..base.database import Opening
+from ..base.errors import HostWorkRefused, PrivacyFailed, RequestRefused
+from ..base.host_work import Kind, charged, in_thread
+from ..base.settings import PrivacyLevel as Mode
+from ..base.settings import Settings
+from ..governance.caller import Caller
+from ..governance.policy.access import NO_POLICY, Decider
+from ..governance.policy.restore_rulings import CODE, FILE, RestoreRulings
+from ..governance.policy.restore_rulings import MODEL as TO_MODEL
+from ..governance.scopes import is_brief, tokens_of
 from .detectors import Detectors, judge_recognizers
 from .packed import RUNS_MAX, Judge, without_packed
 from .token_texts import TOKEN, tokens_in

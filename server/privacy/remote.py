@@ -18,8 +18,8 @@ from typing import IO, Any
 from ...sandbox.errors import Busy, ReadFailed, ReadOverran, SandboxError
 from ...sandbox.host.readers import Readers
 from ...sandbox.job import Json, Owner
-from ..errors import HostWorkRefused, PrivacyFailed
-from ..host_work import OWNER, account, waiting
+from ..base.errors import HostWorkRefused, PrivacyFailed
+from ..base.host_work import OWNER, account, waiting
 from .detection.findings import TYPE_NAME, DetectionFailed, Finding, Found, KeyedText
 from .reader import ALL_TEXTS, ANY_TEXT, COLUMN, LEAVES, TEXTS
 

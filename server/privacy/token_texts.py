@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ..host_work import checked
+from ..base.host_work import checked
 
 TOKEN = re.compile(r"\[([A-Z](?:[A-Z0-9_]{0,30}[A-Z0-9])?)_([0-9a-hjkmnp-tv-z]{10})\]")
 

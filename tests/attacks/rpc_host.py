@@ -20,8 +20,8 @@ from product import memory_mb
 
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.job import Isolation, Job, Limits, Outcome
-from sealab.server.host_functions import broker
-from sealab.server.host_functions.workspace_calls import WorkspaceCalls
+from sealab.server.use_cases.host_functions import broker
+from sealab.server.use_cases.host_functions.workspace_calls import WorkspaceCalls
 from sealab.workspace.store import Workspace
 
 CALLS_MAX = 1000

@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from sealab.server.app import App, running
-from sealab.server.home import Home
-from sealab.server.runs.execute import execute
-from sealab.server.runs.request import CodeRequest
-from sealab.server.settings import read_settings
+from sealab.server.base.home import Home
+from sealab.server.base.settings import read_settings
+from sealab.server.use_cases.runs.execute import execute
+from sealab.server.use_cases.runs.request import CodeRequest
 from sealab.workspace.errors import WorkspaceError
 
 FLOOR = 0.97

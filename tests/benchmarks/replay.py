@@ -29,10 +29,10 @@ from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.host.pools import Pools
 from sealab.sandbox.job import HostCalls, Job, Outcome, Start
 from sealab.server.app import running
-from sealab.server.home import Home
-from sealab.server.runs.execute import execute
-from sealab.server.runs.request import CodeRequest
-from sealab.server.settings import read_settings
+from sealab.server.base.home import Home
+from sealab.server.base.settings import read_settings
+from sealab.server.use_cases.runs.execute import execute
+from sealab.server.use_cases.runs.request import CodeRequest
 
 from .habits import SETTINGS, write_files
 

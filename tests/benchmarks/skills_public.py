@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sealab.server.app import App, running
-from sealab.server.home import Home
-from sealab.server.runs.execute import execute
-from sealab.server.runs.request import CodeRequest
-from sealab.server.settings import Settings
-from sealab.server.skills.files import Imported, import_from
+from sealab.server.base.home import Home
+from sealab.server.base.settings import Settings
+from sealab.server.use_cases.runs.execute import execute
+from sealab.server.use_cases.runs.request import CodeRequest
+from sealab.server.use_cases.skills.files import Imported, import_from
 
 _ASKING = """
 answers = {}

@@ -24,9 +24,9 @@ from mcp import Client
 from mcp.types import CallToolResult
 
 from sealab.server.app import running
-from sealab.server.home import Home
-from sealab.server.protocol.serving import mcp_server
-from sealab.server.settings import Settings, Surface
+from sealab.server.base.home import Home
+from sealab.server.base.settings import Settings, Surface
+from sealab.server.interfaces.protocol.serving import mcp_server
 from sealab.tools_registry.catalog import Catalog
 from sealab.tools_registry.describing.details import Describer, DetailLevel
 

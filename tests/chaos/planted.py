@@ -9,7 +9,7 @@ from typing import Any
 
 from sealab.sandbox.host.pool import Pool
 from sealab.server.cli import main
-from sealab.server.runs import execute
+from sealab.server.use_cases.runs import execute
 from sealab.skills_db.skills import Saved, SkillStore
 
 _numbers = itertools.count(1)

@@ -51,7 +51,7 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("user")
     home = folder / ".local" / "share" / "sealab"
     home.mkdir(parents=True)
-    arguments = ["-m", "sealab.server.commands.demo_upstream", "packages"]
+    arguments = ["-m", "sealab.server.interfaces.commands.demo_upstream", "packages"]
     upstream = {"command": str(COMMAND.with_name("python")), "args": arguments}
     servers = {"packages": upstream, "gone": {"command": "/no/such/command"}}
     (home / "mcp.json").write_text(json.dumps({"mcpServers": servers}))

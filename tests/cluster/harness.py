@@ -22,10 +22,10 @@ from typing import Any
 
 import psycopg
 
-from sealab.server.access.token_text import digest_of, new_token
-from sealab.server.database import HomeDatabase
-from sealab.server.home import Home
-from sealab.server.identity import Right
+from sealab.server.base.database import HomeDatabase
+from sealab.server.base.home import Home
+from sealab.server.base.identity import Right
+from sealab.server.governance.access.token_text import digest_of, new_token
 from sealab.skills_db.tokens import TokenStore
 from tests.chaos.client import Client
 from tests.chaos.served import UPSTREAM

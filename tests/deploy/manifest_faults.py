@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 
 from sealab.server.app import AUDIT_CLOSING_SECONDS, CLOSING_SECONDS
-from sealab.server.errors import ServerError
-from sealab.server.protocol.address import Address, Exposure
-from sealab.server.settings import Settings, read_settings
+from sealab.server.base.errors import ServerError
+from sealab.server.base.settings import Settings, read_settings
+from sealab.server.interfaces.protocol.address import Address, Exposure
 
 from .rendering import KUBERNETES, Manifest, of_kind, pod_of, server_of
 

@@ -20,9 +20,9 @@ import jsonschema
 import pytest
 import yaml
 
+from sealab.server.base.settings import Auth, Settings, read_settings
 from sealab.server.cli import make_parser
-from sealab.server.protocol.address import Address, Exposure
-from sealab.server.settings import Auth, Settings, read_settings
+from sealab.server.interfaces.protocol.address import Address, Exposure
 
 from ..server.conftest import SEALAB, environment
 from ..server.protocol.web.raw import HEADERS, MODERN, call

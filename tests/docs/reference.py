@@ -19,9 +19,9 @@ from typing import Any
 
 from sealab.sandbox.guest_api import data_helpers, hosted, keeping
 from sealab.server import settings
+from sealab.server.base.settings import Settings
 from sealab.server.cli import make_parser
-from sealab.server.commands.command import EXIT_CODES
-from sealab.server.settings import Settings
+from sealab.server.interfaces.commands.command import EXIT_CODES
 
 from ..server.conftest import in_this_process
 

@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 from mcp.types import ElicitResult
 
+from sealab.server.base.settings import read_settings
 from sealab.server.privacy.detection.added import read_recognizers
-from sealab.server.settings import read_settings
 from sealab.tools_registry.configuration import read as read_servers
 
 from ..sandbox.science import science_python

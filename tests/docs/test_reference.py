@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sealab.server.settings import _NAMES
+from sealab.server.base.settings import _NAMES
 
 from . import reference
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from sealab.server.settings import Settings
+from sealab.server.base.settings import Settings
 
 from ..server.command_line import sealab
 from ..server.conftest import environment

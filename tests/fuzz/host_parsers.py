@@ -4,24 +4,24 @@
 | --- | --- | --- |
 | `sandbox/wire/frames.py`, `report_frame.py`, `bounded_json.py`, `output.py` | frames and what code printed | bytes, depth, values; steps |
 | `sandbox/container/messages.py`, `host_link.py` | what a container says | 1 MB a message |
-| `server/host_functions/broker.py` | names and arguments of host calls | characters of a name or query |
+| `server/use_cases/host_functions/broker.py` | names and arguments of host calls | characters of a name or query |
 | `workspace/names.py`, `archive.py`, session and skill names | names | 1,024 bytes, 64 characters |
-| `tools_registry/search`, `catalog.py`, `server/skills/search.py` | queries and misspelt names | characters, corrections |
-| `server/arguments.py`, `server/upstream_tools/tool_arguments.py`, `server/skills/skill_arguments.py` | arguments, upstream schemas | seconds; no patterns are run |
+| `tools_registry/search`, `catalog.py`, `server/use_cases/skills/search.py` | queries and misspelt names | characters, corrections |
+| `server/base/arguments.py`, `server/use_cases/upstream_tools/tool_arguments.py`, `server/use_cases/skills/skill_arguments.py` | arguments, upstream schemas | seconds; no patterns are run |
 | `tools_registry/definitions.py`, `describing/`, `upstream/injection.py` | upstream definitions | depth, parameters |
 | `tools_registry/openapi/` | OpenAPI documents, arguments of their operations | bytes, values, operations; steps |
 | `tools_registry/upstream/results.py`, `describing/learned.py` | upstream answers | bytes moved in a run |
 | `tools_registry/configuration.py`, `clients/` | `mcp.json`, other clients' files | files of the user |
 | `skills_db/skill_md.py`, `skill_folders.py` | SKILL.md, front matter, zip tables | bytes, files; no aliases |
-| `sandbox/reading/` (in a worker), `server/skills/` | docstrings, source of skills | 500,000 characters |
-| `server/runs/truncation.py`, `report.py` | results and output | bytes of a frame |
-| `server/terminal_escaping.py`, `server/protocol/answers.py` | texts that are shown | characters shown |
-| `server/upstream_tools/approval.py` | arguments that a user is asked about | characters shown |
+| `sandbox/reading/` (in a worker), `server/use_cases/skills/` | docstrings, source of skills | 500,000 characters |
+| `server/use_cases/runs/truncation.py`, `report.py` | results and output | bytes of a frame |
+| `server/base/terminal_escaping.py`, `server/interfaces/protocol/answers.py` | texts that are shown | characters shown |
+| `server/use_cases/upstream_tools/approval.py` | arguments that a user is asked about | characters shown |
 | `server/privacy/gates/file_gate.py` | files in any encoding | bytes of one reading |
-| `server/access/signed_tokens.py`, `protocol/web/admission.py` | tokens and bodies of clients | characters; bytes of a body |
+| `server/governance/access/signed_tokens.py`, `protocol/web/admission.py` | tokens and bodies of clients | characters; bytes of a body |
 | `tools_registry/json_lines.py`, `openapi/answers.py`, `sign_in/token_endpoint.py` | lines and bodies of servers | bytes |
 | `workspace/store.py` | contents | bytes of a file |
-| `server/guard/base64_texts.py`, `privacy/tokens` | bytes and texts in messages | bytes of a message |
+| `server/interfaces/guard/base64_texts.py`, `privacy/tokens` | bytes and texts in messages | bytes of a message |
 | `server/privacy` | all of these | see `make fuzz-privacy` |
 
 `outside_bytes.toml` has the other modules that read packed bytes, and why none of them is here.
@@ -48,27 +48,27 @@ from sealab.sandbox.errors import HostCallError, SandboxError
 from sealab.sandbox.skill_source import docstring_types, docstrings
 from sealab.sandbox.wire import bounded_json, frames, reader_frames, report_frame
 from sealab.sandbox.wire.output import Output, create
-from sealab.server.access import signed_tokens
-from sealab.server.arguments import shown
-from sealab.server.errors import ServerError
-from sealab.server.guard import base64_texts
-from sealab.server.host_call import HostCall
-from sealab.server.host_functions.broker import Calls, handlers_of
-from sealab.server.host_functions.workspace_calls import WorkspaceCalls
+from sealab.server.base.arguments import shown
+from sealab.server.base.errors import ServerError
+from sealab.server.base.host_call import HostCall
+from sealab.server.base.terminal_escaping import visible
+from sealab.server.governance.access import signed_tokens
+from sealab.server.interfaces.guard import base64_texts
+from sealab.server.interfaces.protocol.answers import answered, bounded, visibly
+from sealab.server.interfaces.protocol.client_messages import as_message, with_id
+from sealab.server.interfaces.protocol.web import admission
 from sealab.server.privacy.packed import without_packed
 from sealab.server.privacy.reading.encodings import text_of_any
 from sealab.server.privacy.tokens.forms import escapes
 from sealab.server.privacy.tokens.notations import Scanner
 from sealab.server.privacy.tokens.parts import Text
-from sealab.server.protocol.answers import answered, bounded, visibly
-from sealab.server.protocol.client_messages import as_message, with_id
-from sealab.server.protocol.web import admission
-from sealab.server.runs.truncation import fit
-from sealab.server.skills.skill_arguments import judge_arguments, judge_name
-from sealab.server.skills.testing import line_of_skill
-from sealab.server.terminal_escaping import visible
-from sealab.server.upstream_tools.approval import question
-from sealab.server.upstream_tools.tool_arguments import checked
+from sealab.server.use_cases.host_functions.broker import Calls, handlers_of
+from sealab.server.use_cases.host_functions.workspace_calls import WorkspaceCalls
+from sealab.server.use_cases.runs.truncation import fit
+from sealab.server.use_cases.skills.skill_arguments import judge_arguments, judge_name
+from sealab.server.use_cases.skills.testing import line_of_skill
+from sealab.server.use_cases.upstream_tools.approval import question
+from sealab.server.use_cases.upstream_tools.tool_arguments import checked
 from sealab.skills_db.errors import SkillsDbError
 from sealab.skills_db.skill_folders import found as skills_found
 from sealab.skills_db.skill_md import PortableSkill, folder_name, skill_name, written

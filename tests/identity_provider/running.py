@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 from jwt.api_jws import PyJWS
 
-from sealab.server.identity import Right
+from sealab.server.base.identity import Right
 
 INSTALLED = Path(__file__).parent.parent.parent / ".upstreams"
 MODULE = INSTALLED / "node_modules" / "oidc-provider" / "lib" / "index.js"

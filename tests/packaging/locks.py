@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = "server/managed_python/requirements-data.txt"
+DATA = "server/use_cases/managed_python/requirements-data.txt"
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 TEAM = ("policy", "postgres", "store")
 

@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 import jsonschema
 import pytest
 
+from sealab.server.base.settings import _NAMES, Settings
 from sealab.server.cli import make_parser
-from sealab.server.protocol.address import Address
-from sealab.server.settings import _NAMES, Settings
+from sealab.server.interfaces.protocol.address import Address
 
 from .bundle import SOURCE, command_of, project_of
 from .provenance import CHECKSUMS, STATEMENT

@@ -19,7 +19,7 @@ from .sources import Expression, expressions, of_the_server
 
 FILE = Path(__file__).parent / "bounded.toml"
 SERVING = (
-    *("sealab.server.app", "sealab.server.protocol.serving", "sealab.server.privacy.remote"),
+    *("sealab.server.app", "sealab.server.interfaces.protocol.serving", "sealab.server.privacy.remote"),
     *("sealab.server.privacy.tokens.sanitizer", "sealab.server.privacy.gates.run_gate"),
 )
 CHARS_MAX = 4096

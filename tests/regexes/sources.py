@@ -30,7 +30,7 @@ ELSEWHERE = {
 RUNS_NOTHING = {
     "server/privacy/reader.py": "is what readers import; of the server's process it has the names of their functions",
     "server/privacy/detectors.py": "reads the operator's file of recognizers at start",
-    "server/commands/doctor.py": "asks whether a package is installed",
+    "server/interfaces/commands/doctor.py": "asks whether a package is installed",
     "sandbox/guest_names.py": "takes lists of names, and compiles, by a command, what the operator installed",
 }
 """Modules that import what runs elsewhere without running it on a text from outside, and why they do."""

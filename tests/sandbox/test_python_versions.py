@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 _VERSIONS = [f"{major}.{minor}" for major, minor in WALKED]
 _AS_ANOTHER_VERSION = """
 import collections, sys
-import sealab.server.app, sealab.server.cli, sealab.server.commands.doctor, sealab.skills_db.skills, sealab.skills_db.sql
+import sealab.server.app, sealab.server.cli, sealab.server.interfaces.commands.doctor, sealab.skills_db.skills, sealab.skills_db.sql
 version = collections.namedtuple("version_info", "major minor micro releaselevel serial")
 sys.version_info = version(*map(int, sys.argv[1].split(".")), 0, "final", 0)
 raise SystemExit(sealab.server.cli.main(sys.argv[2:]))

@@ -30,13 +30,13 @@ from mcp.types import CallToolResult
 
 from sealab.sandbox.host.readers import Readers
 from sealab.server.app import App, running
-from sealab.server.home import Home
+from sealab.server.base.home import Home
+from sealab.server.base.settings import Auth, Settings, read_settings
+from sealab.server.base.stats.watchdog import REPORT_VARIABLE
+from sealab.server.interfaces.protocol.address import Address, Exposure
+from sealab.server.interfaces.protocol.serving import mcp_server
 from sealab.server.privacy.detectors import Detectors
-from sealab.server.protocol.address import Address, Exposure
-from sealab.server.protocol.serving import mcp_server
 from sealab.server.serve import serving
-from sealab.server.settings import Auth, Settings, read_settings
-from sealab.server.stats.watchdog import REPORT_VARIABLE
 
 from ..skills_db.conftest import Place, cluster, postgres_place
 

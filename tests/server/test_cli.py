@@ -91,7 +91,7 @@ def test_a_hint_names_options_and_no_arguments_of_mcp(tmp_path: Path) -> None:
 def test_of_a_call_that_needs_a_yes_a_command_says_where_it_is_allowed(tmp_path: Path) -> None:
     upstream = {
         "command": sys.executable,
-        "args": ["-m", "sealab.server.commands.demo_upstream", "packages"],
+        "args": ["-m", "sealab.server.interfaces.commands.demo_upstream", "packages"],
     }
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"packages": upstream}}))
     told, hint = run(tmp_path, "await tools.packages.uninstall_package(name='x')").stderr.splitlines()[-2:]

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from sealab.sandbox.job import Owner
 from sealab.server.app import _prepare_process
-from sealab.server.daemon_threads import DaemonThreads
-from sealab.server.errors import HostWorkBusy
-from sealab.server.fair_line import FairLine
+from sealab.server.base.daemon_threads import DaemonThreads
+from sealab.server.base.errors import HostWorkBusy
+from sealab.server.base.fair_line import FairLine
 
 OWNERS = st.builds(Owner, st.sampled_from("AB"), st.sampled_from("xyz"))
 

@@ -19,10 +19,8 @@ from mcp import Client
 from sealab.sandbox.errors import HostCallError
 from sealab.sandbox.job import Owner
 from sealab.server import host_work
-from sealab.server.caller import Caller
-from sealab.server.errors import HostWorkBusy, HostWorkRefused, PrivacyFailed
-from sealab.server.host_functions.broker import TEXT_CHARS_MAX, Handler
-from sealab.server.host_work import (
+from sealab.server.base.errors import HostWorkBusy, HostWorkRefused, PrivacyFailed
+from sealab.server.base.host_work import (
     OWNER,
     THREADS,
     Account,
@@ -34,9 +32,11 @@ from sealab.server.host_work import (
     in_turns,
     waiting,
 )
+from sealab.server.base.settings import PrivacyMode, Settings
+from sealab.server.governance.caller import Caller
 from sealab.server.privacy.privacy import Privacy
 from sealab.server.privacy.tokens.parts import CHARS_MAX, Text, Tree, is_longer, is_small
-from sealab.server.settings import PrivacyMode, Settings
+from sealab.server.use_cases.host_functions.broker import TEXT_CHARS_MAX, Handler
 
 from .conftest import stdio
 
@@ -203,7 +203,7 @@ async def test_no_more_work_of_a_kind_waits_than_may_and_none_for_longer(monkeyp
 def test_a_thread_that_hangs_does_not_keep_the_process_from_ending() -> None:
     program = """
 import asyncio, threading
-from sealab.server.host_work import Kind, in_thread, ended_within
+from sealab.server.base.host_work import Kind, in_thread, ended_within
 async def main():
     for kind in Kind:
         asyncio.create_task(in_thread(kind, threading.Event().wait))

@@ -12,12 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealab.sandbox.job import Isolation
-from sealab.server.access.token_text import new_token
 from sealab.server.app import running
-from sealab.server.caller import Caller
-from sealab.server.errors import RequestRefused, RightMissing
-from sealab.server.home import Home
-from sealab.server.identity import (
+from sealab.server.base.errors import RequestRefused, RightMissing
+from sealab.server.base.home import Home
+from sealab.server.base.identity import (
     ALL_RIGHTS,
     IDENTITY,
     Identity,
@@ -25,12 +23,14 @@ from sealab.server.identity import (
     identity_from,
     identity_told,
 )
+from sealab.server.base.settings import Settings
+from sealab.server.governance.access.token_text import new_token
+from sealab.server.governance.caller import Caller
+from sealab.server.governance.scopes import is_brief, kept_identity, of_principal, scope_of, session_of, tokens_of
+from sealab.server.interfaces.protocol.elicitation import Conversations, _Suspended, can_be_asked
 from sealab.server.privacy.detection.recognizers.secrets import secrets
-from sealab.server.protocol.elicitation import Conversations, _Suspended, can_be_asked
-from sealab.server.runs.admission import admitted
-from sealab.server.runs.request import CodeRequest
-from sealab.server.scopes import is_brief, kept_identity, of_principal, scope_of, session_of, tokens_of
-from sealab.server.settings import Settings
+from sealab.server.use_cases.runs.admission import admitted
+from sealab.server.use_cases.runs.request import CodeRequest
 
 ADA = Identity("acme", "ada", frozenset({Right.RUN}), "tok_1")
 identities = st.builds(Identity, st.text(), st.text(), st.frozensets(st.sampled_from(list(Right))), st.text())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sealab.server.lru import Lru
+from sealab.server.base.lru import Lru
 
 
 def test_the_entry_that_was_set_or_used_the_longest_ago_goes() -> None:

@@ -11,9 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sealab.sandbox.job import Isolation
-from sealab.server.errors import SettingsError
-from sealab.server.runs.isolations import allowed_isolations
-from sealab.server.settings import _NAMES, Settings, Surface, _parsed, read_settings
+from sealab.server.base.errors import SettingsError
+from sealab.server.base.settings import _NAMES, Settings, Surface, _parsed, read_settings
+from sealab.server.use_cases.runs.isolations import allowed_isolations
 
 
 def read(tmp_path: Path, file: str = "", command_line: dict[str, object] | None = None, **environment: str) -> Settings:

@@ -16,7 +16,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, TextContent
 
-from sealab.server.database import Opening
+from sealab.server.base.database import Opening
 from sealab.skills_db.errors import DatabaseUnreachable
 
 from ..skills_db.conftest import Place, cluster_of_tests

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealab.sandbox.job import Failure
-from sealab.server.terminal_escaping import VisibleStream, visible
+from sealab.server.base.terminal_escaping import VisibleStream, visible
 
 from .command_line import sealab, sealab_process
 from .conftest import SEALAB, Caller, environment, in_process_server

@@ -8,10 +8,10 @@ import tempfile
 from pathlib import Path
 
 from sealab.server.app import running
-from sealab.server.home import Home
-from sealab.server.protocol.strict_tool import SCHEMAS_FILE, derived_schemas
-from sealab.server.protocol.tools import tools_of
-from sealab.server.settings import Settings
+from sealab.server.base.home import Home
+from sealab.server.base.settings import Settings
+from sealab.server.interfaces.protocol.strict_tool import SCHEMAS_FILE, derived_schemas
+from sealab.server.interfaces.protocol.tools import tools_of
 
 
 async def schemas_of_all_tools(home: Path) -> dict[str, dict[str, object]]:

@@ -7,7 +7,7 @@ import base64
 import httpx2
 import pytest
 
-from sealab.server.guard.base64_texts import exchanged_base64
+from sealab.server.interfaces.guard.base64_texts import exchanged_base64
 from sealab.tools_registry.charsets import charset_named
 from sealab.tools_registry.openapi.answers import _decoded
 from sealab.tools_registry.openapi.exchange import Answer

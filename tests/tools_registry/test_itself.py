@@ -19,7 +19,7 @@ from sealab.tools_registry.itself import starts_sealab
         ({"command": "uvx", "args": ["--from", "sealab[store]==1.0", "sealab"]}, True),
         ({"command": "python3", "args": ["-m", "sealab.server"]}, True),
         ({"command": "python3", "args": ["-m", "sealab.server.cli"]}, True),
-        ({"command": "python3", "args": ["-m", "sealab.server.commands.demo_upstream"]}, False),
+        ({"command": "python3", "args": ["-m", "sealab.server.interfaces.commands.demo_upstream"]}, False),
         ({"command": "docker", "args": ["run", "-i", "--rm", "sealab:latest"]}, True),
         ({"command": "npx", "args": ["server-filesystem", "/home/me/sealab"]}, False),
         ({"command": "uvx", "args": ["mcp-server-git", "--repository", "sealab"]}, False),

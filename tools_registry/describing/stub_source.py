@@ -112,7 +112,7 @@ async def call_tool(name: str, given: dict[str, Any], may_lack: tuple[str, ...] 
     arguments = {key: value for key, value in given.items() if value is not None or key not in may_lack}
     if _chosen:
         return await _chosen[0](name, arguments)
-    sealab = cast("Any", importlib.import_module("sealab.server.upstream_tools.tool_client"))
+    sealab = cast("Any", importlib.import_module("sealab.server.use_cases.upstream_tools.tool_client"))
     return await sealab.call_tool(name, arguments)
 '''
 

@@ -16,8 +16,8 @@ from urllib.parse import quote, unquote
 from mcp.shared.exceptions import MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 
-from ...caller import Caller
-from ...errors import PrivacyFailed, ServerError
+from ...base.errors import PrivacyFailed, ServerError
+from ...governance.caller import Caller
 from ..privacy import Privacy, holds_token
 from ..token_texts import TOKEN
 from ..tokens.parts import Exchange, collected, part_of, replaced

@@ -13,8 +13,8 @@ from functools import partial
 from typing import IO, cast
 
 from ....workspace.store import Contents, Encoding, Workspace
-from ...errors import RequestRefused
-from ...host_work import Kind, in_thread
+from ...base.errors import RequestRefused
+from ...base.host_work import Kind, in_thread
 from ..privacy import Privacy
 from ..reading.encodings import CHAR_BYTES_MAX, SAMPLE_BYTES
 from ..reading.file_texts import hides_texts

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 from ....sandbox.errors import HostCallError
 from ....sandbox.job import Json
-from ...errors import PrivacyFailed
-from ...host_work import Account, charged_to
-from ...lru import Lru
+from ...base.errors import PrivacyFailed
+from ...base.host_work import Account, charged_to
+from ...base.lru import Lru
 from ..privacy import Privacy
 from ..reading.encodings import encoding_of, encodings_of
 from ..tokens.run_tokens import RunTokens

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from ....sandbox.job import Job, Json
-from ...caller import Caller
+from ...governance.caller import Caller
 from ..privacy import Privacy, holds_token
 from ..token_texts import TOKEN
 

@@ -14,8 +14,8 @@ from typing import IO, cast
 
 from ....sandbox.job import Json
 from ....workspace.run_files import RunFiles, Status
-from ...host_work import Kind, in_thread
-from ...lru import Lru
+from ...base.host_work import Kind, in_thread
+from ...base.lru import Lru
 from ..privacy import Privacy
 from ..tokens.run_tokens import RunTokens
 

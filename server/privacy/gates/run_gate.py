@@ -21,10 +21,10 @@ from typing import TypeVar, cast
 from ....sandbox.errors import HostCallError
 from ....sandbox.job import Failure, Json, Outcome, Status
 from ....workspace.run_files import HERE
-from ...caller import RUNNING, Caller, Progress
-from ...errors import PrivacyFailed, ServerError
-from ...host_call import Answer, Answers, HostCall
-from ...host_work import Account, charged_to
+from ...base.errors import PrivacyFailed, ServerError
+from ...base.host_call import Answer, Answers, HostCall
+from ...base.host_work import Account, charged_to
+from ...governance.caller import RUNNING, Caller, Progress
 from ..privacy import FileText, Privacy, is_harmless
 from ..reading.file_texts import is_packed
 from ..tokens.parts import Exchange, Text, Tree, collected, part_of, replaced

@@ -15,9 +15,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
 from ....sandbox.job import Json
-from ...caller import Caller
-from ...errors import RequestRefused
-from ...policy.restore_rulings import TOOL, RestoreRulings
+from ...base.errors import RequestRefused
+from ...governance.caller import Caller
+from ...governance.policy.restore_rulings import TOOL, RestoreRulings
 from ..privacy import Privacy
 
 if TYPE_CHECKING:

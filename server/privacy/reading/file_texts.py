@@ -25,7 +25,7 @@ from contextlib import closing, contextmanager, suppress
 from typing import IO, Protocol, cast
 
 from ....sandbox.job import Json
-from ...errors import PrivacyFailed
+from ...base.errors import PrivacyFailed
 from .encodings import SAMPLE_BYTES, encoding_of, encodings_of, text_of_any
 
 _WORKBOOK = "xl/workbook.xml"

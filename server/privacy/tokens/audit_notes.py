@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...lru import Lru
-from ...scopes import tokens_of
-from ...write_behind import WriteBehind
+from ...base.lru import Lru
+from ...base.write_behind import WriteBehind
+from ...governance.scopes import tokens_of
 
 if TYPE_CHECKING:
     from ....skills_db.vault import Note, Vault

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
 
-from ...host_work import checkpoint
+from ...base.host_work import checkpoint
 from .notations import (
     JsonNotation,
     LeafKind,

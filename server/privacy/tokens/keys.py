@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from ...errors import VaultKeyError
+from ...base.errors import VaultKeyError
 
 FILE_NAME = "vault.key"
 KEY_BYTES = 32

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...host_work import checked
+from ...base.host_work import checked
 from ..token_texts import Span
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import HostWorkRefused
-from ...host_work import checkpoint
+from ...base.errors import HostWorkRefused
+from ...base.host_work import checkpoint
 from ..token_texts import Span
 from .forms.folding import powers_of_base
 from .forms.spellings import DIGITS_WITHIN, NEVER_WITHIN, WITHIN_LEAST, WITHIN_MOST

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....skills_db.vault_entries import Value
-from ...host_work import checkpoint
+from ...base.host_work import checkpoint
 from ..detection.findings import Detection, Found, KeyedText
 from .grids import grid_of
 from .learned_values import LearnedValues

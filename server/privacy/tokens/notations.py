@@ -16,8 +16,8 @@ from enum import Enum
 from typing import Protocol, cast
 
 from ....sandbox.job import Json
-from ...errors import PrivacyFailed
-from ...host_work import checkpoint
+from ...base.errors import PrivacyFailed
+from ...base.host_work import checkpoint
 
 _LEXEME_OR_NOT = re.compile(
     r'(?<![^"{}\[\],:\d-])[^"{}\[\],:\d-]*(?:((?<!\\)"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|["-]|\Z)',

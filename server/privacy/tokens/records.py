@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from ...host_work import checked
+from ...base.host_work import checked
 from ..token_texts import TOKEN
 from .notations import Leaf, LeafKind
 from .sheets import Sheet

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ...errors import HostWorkRefused
+from ...base.errors import HostWorkRefused
 from .known_values import KnownValues
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 from ....sandbox.job import Json
 from ....skills_db.errors import SkillsDbError
 from ....skills_db.vault_entries import Form, Value, VaultEntry
-from ...errors import HostWorkRefused, PrivacyFailed
-from ...host_work import checked, checkpoint
+from ...base.errors import HostWorkRefused, PrivacyFailed
+from ...base.host_work import checked, checkpoint
 from ..detection.findings import Detection, DetectionFailed, KeyedText
 from ..token_texts import Edit, Mention, Span, gaps, mentions_in, spliced, tokens_in
 from .forms.escapes import encoded, mail

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from ....skills_db.vault_entries import Form, Value, VaultEntry
-from ...host_work import checked, checkpoint
+from ...base.host_work import checked, checkpoint
 from ..token_texts import Span
 from .known_values import KnownValues
 from .learned_values import LEARNED_MAX, LearnedValues

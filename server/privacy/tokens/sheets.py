@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ....sandbox.job import Json
 from ....skills_db.vault_entries import Form, Value
-from ...host_work import checked, checkpoint
+from ...base.host_work import checked, checkpoint
 from ..detection.findings import Detection
 from ..token_texts import Edit, Span, disjoint, gaps, spliced, tokens_in
 from .grids import Column, Grid

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, cast
 
-from ...errors import UsageError
+from ...base.errors import UsageError
 from ..token_texts import TOKEN
 from .grids import Grid, following_grid, grid_of, whole_rows
 from .learned_values import LearnedValues

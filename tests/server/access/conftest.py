@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from sealab.server.access.oauth_verifier import OAuthVerifier
-from sealab.server.settings import Settings
+from sealab.server.base.settings import Settings
+from sealab.server.governance.access.oauth_verifier import OAuthVerifier
 
 from ...clocks import Clock
 from .scripted_issuer import MakeVerifier

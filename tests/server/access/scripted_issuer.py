@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
 
-from sealab.server.access.oauth_verifier import OAuthVerifier
-from sealab.server.settings import Settings
+from sealab.server.base.settings import Settings
+from sealab.server.governance.access.oauth_verifier import OAuthVerifier
 
 from ...clocks import Clock
 from ...identity_provider.running import RESOURCE, SERVER, SigningKey

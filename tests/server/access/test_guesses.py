@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from sealab.server.access.guesses import ADDRESSES_MAX, GUESS_SECONDS, GUESSES_MAX, Guesses, block_of
+from sealab.server.governance.access.guesses import ADDRESSES_MAX, GUESS_SECONDS, GUESSES_MAX, Guesses, block_of
 
 from ...clocks import Clock
 

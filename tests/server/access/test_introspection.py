@@ -10,8 +10,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from sealab.server.access import introspection
-from sealab.server.access.verifier import VerifierUnavailable
+from sealab.server.governance.access import introspection
+from sealab.server.governance.access.verifier import VerifierUnavailable
 
 from ...clocks import Clock
 from ...identity_provider.running import RESOURCE, SERVER

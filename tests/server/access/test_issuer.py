@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from mcp.shared.auth import ProtectedResourceMetadata
 from starlette.responses import PlainTextResponse
 
-from sealab.server.access.issuer_link import IssuerLink
-from sealab.server.access.names import DEFAULT_RIGHTS
-from sealab.server.access.verifier import VerifierUnavailable
-from sealab.server.protocol.web.challenges import MetadataPages, ResourceMetadata
-from sealab.server.secure_urls import fault_of_url, is_loopback
+from sealab.server.base.secure_urls import fault_of_url, is_loopback
+from sealab.server.governance.access.issuer_link import IssuerLink
+from sealab.server.governance.access.names import DEFAULT_RIGHTS
+from sealab.server.governance.access.verifier import VerifierUnavailable
+from sealab.server.interfaces.protocol.web.challenges import MetadataPages, ResourceMetadata
 
 from ...clocks import Clock
 from ...identity_provider.running import RESOURCE, SigningKey

@@ -9,14 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealab.sandbox.job import Isolation
-from sealab.server.access.names import DEFAULT_RIGHTS, known_rights, principal_name, rights_of, tenant_name
 from sealab.server.app import running
-from sealab.server.errors import RequestRefused, RightMissing
-from sealab.server.home import Home
-from sealab.server.identity import ALL_RIGHTS, LOCAL_IDENTITY, Identity, Right
-from sealab.server.protocol.serving import mcp_server
-from sealab.server.protocol.tools import tools_of
-from sealab.server.rights import (
+from sealab.server.base.errors import RequestRefused, RightMissing
+from sealab.server.base.home import Home
+from sealab.server.base.identity import ALL_RIGHTS, LOCAL_IDENTITY, Identity, Right
+from sealab.server.base.settings import Settings, Surface
+from sealab.server.governance.access.names import DEFAULT_RIGHTS, known_rights, principal_name, rights_of, tenant_name
+from sealab.server.governance.rights import (
     HOST_FUNCTIONS,
     ISOLATIONS,
     METHODS,
@@ -27,7 +26,8 @@ from sealab.server.rights import (
     needed_by,
     require,
 )
-from sealab.server.settings import Settings, Surface
+from sealab.server.interfaces.protocol.serving import mcp_server
+from sealab.server.interfaces.protocol.tools import tools_of
 
 
 @pytest.mark.parametrize("name", ["a", "acme", "acme-2", "0", "a" * 63])

@@ -15,11 +15,11 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import RSAAlgorithm
 
-from sealab.server.access.issuer import FRESH_SECONDS, KEPT_SECONDS, RETRY_SECONDS
-from sealab.server.access.oauth_verifier import OAuthVerifier
-from sealab.server.access.verifier import VerifierUnavailable
-from sealab.server.identity import Right
-from sealab.server.settings import Settings
+from sealab.server.base.identity import Right
+from sealab.server.base.settings import Settings
+from sealab.server.governance.access.issuer import FRESH_SECONDS, KEPT_SECONDS, RETRY_SECONDS
+from sealab.server.governance.access.oauth_verifier import OAuthVerifier
+from sealab.server.governance.access.verifier import VerifierUnavailable
 
 from ...clocks import Clock
 from ...identity_provider.running import (

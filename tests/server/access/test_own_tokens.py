@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealab.server.access import own_tokens
-from sealab.server.access.own_tokens import OwnTokens
-from sealab.server.access.token_text import PATTERN, digest_of, is_token, new_token
-from sealab.server.access.verifier import VerifierUnavailable
-from sealab.server.database import HomeDatabase
-from sealab.server.identity import Identity, Right
+from sealab.server.base.database import HomeDatabase
+from sealab.server.base.identity import Identity, Right
+from sealab.server.governance.access import own_tokens
+from sealab.server.governance.access.own_tokens import OwnTokens
+from sealab.server.governance.access.token_text import PATTERN, digest_of, is_token, new_token
+from sealab.server.governance.access.verifier import VerifierUnavailable
 from sealab.skills_db.errors import DatabaseUnavailable
 from sealab.skills_db.tokens import StoredToken, TokenStore
 

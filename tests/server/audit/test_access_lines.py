@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from sealab.server.access.guesses import GUESSES_MAX
-from sealab.server.access.token_text import new_token
-from sealab.server.audit import audit_log
-from sealab.server.audit.audit_log import AuditLog
-from sealab.server.audit.trail import AuditTrail, DenialReason
-from sealab.server.errors import AuditUnwritten
-from sealab.server.identity import ALL_RIGHTS, IDENTITY, Identity, Right
-from sealab.server.protocol.web import authentication
-from sealab.server.protocol.web.authentication import Authentication
+from sealab.server.base.errors import AuditUnwritten
+from sealab.server.base.identity import ALL_RIGHTS, IDENTITY, Identity, Right
+from sealab.server.governance.access.guesses import GUESSES_MAX
+from sealab.server.governance.access.token_text import new_token
+from sealab.server.governance.audit import audit_log
+from sealab.server.governance.audit.audit_log import AuditLog
+from sealab.server.governance.audit.trail import AuditTrail, DenialReason
+from sealab.server.interfaces.protocol.web import authentication
+from sealab.server.interfaces.protocol.web.authentication import Authentication
 from sealab.skills_db.audit.audit_store import AuditStore, Wanted
 from sealab.skills_db.engine import open_database
 

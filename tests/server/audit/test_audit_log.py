@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from sealab.server.audit import audit_log, sums
-from sealab.server.audit.audit_log import GAP, AuditLog, now_us
-from sealab.server.audit.sums import SUMS_MAX, Sums
-from sealab.server.audit.trail import AuditTrail, ToolCallLine
-from sealab.server.caller import LOCAL, Caller
-from sealab.server.errors import AuditUnwritten
-from sealab.server.identity import ALL_RIGHTS, Identity
+from sealab.server.base.errors import AuditUnwritten
+from sealab.server.base.identity import ALL_RIGHTS, Identity
+from sealab.server.governance.audit import audit_log, sums
+from sealab.server.governance.audit.audit_log import GAP, AuditLog, now_us
+from sealab.server.governance.audit.sums import SUMS_MAX, Sums
+from sealab.server.governance.audit.trail import AuditTrail, ToolCallLine
+from sealab.server.governance.caller import LOCAL, Caller
 from sealab.skills_db.audit.audit_store import AuditStore, Wanted
 from sealab.skills_db.audit.chain import AuditEvent
 from sealab.skills_db.engine import open_database

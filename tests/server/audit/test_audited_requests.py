@@ -15,7 +15,7 @@ import pytest
 from mcp import Client
 from mcp.types import ElicitResult
 
-from sealab.server.audit import audit_log
+from sealab.server.governance.audit import audit_log
 
 from ...waiting import until
 from ..command_line import sealab

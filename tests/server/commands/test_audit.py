@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sealab.server.audit.trail import AuditKind
+from sealab.server.governance.audit.trail import AuditKind
 from sealab.server.privacy.tokens.keys import master_key
 from sealab.skills_db.audit.audit_store import AuditStore
 from sealab.skills_db.audit.chain import AuditEvent

@@ -16,8 +16,8 @@ import pytest
 
 from sealab.sandbox.container import image
 from sealab.sandbox.container.engine import Engine
-from sealab.server.commands.container import REFUSED, write_profile
-from sealab.server.commands.handover import Machine, NoLinux, command_for, hand_over
+from sealab.server.interfaces.commands.container import REFUSED, write_profile
+from sealab.server.interfaces.commands.handover import Machine, NoLinux, command_for, hand_over
 
 from ...sandbox.containers import needs_podman
 from ..command_line import sealab
@@ -50,7 +50,7 @@ sys.exit(4)
 
 HAND_OVER = """
 import os, sys
-from sealab.server.commands.handover import Machine, hand_over
+from sealab.server.interfaces.commands.handover import Machine, hand_over
 engines = {"podman": os.environ.pop("ENGINE")}
 sys.exit(hand_over(sys.argv[2:], Machine(sys.argv[1], os.environ, engines.get)))
 """

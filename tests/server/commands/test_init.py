@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from sealab.server.commands.init import own_command
+from sealab.server.interfaces.commands.init import own_command
 
 from ..command_line import Ended, sealab
 from ..conftest import SEALAB, environment

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sealab.server.skills.files import EXAMPLES
+from sealab.server.use_cases.skills.files import EXAMPLES
 
 from ..command_line import Ended, sealab
 

@@ -7,12 +7,12 @@ import json
 import time
 from pathlib import Path
 
-from sealab.server.caller import LOCAL
-from sealab.server.database import HomeDatabase
-from sealab.server.home import Home
+from sealab.server.base.database import HomeDatabase
+from sealab.server.base.home import Home
+from sealab.server.base.settings import Settings
+from sealab.server.governance.caller import LOCAL
 from sealab.server.privacy.privacy import Privacy
-from sealab.server.settings import Settings
-from sealab.server.upstream_tools.registry_state import failing_servers, in_files, note_failing
+from sealab.server.use_cases.upstream_tools.registry_state import failing_servers, in_files, note_failing
 from sealab.skills_db.journal.background_store import BackgroundStore
 from sealab.tools_registry.errors import ConnectFailed
 

@@ -13,12 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealab.server.database import HomeDatabase
-from sealab.server.errors import PrivacyFailed
-from sealab.server.guard.base64_texts import exchanged_base64
-from sealab.server.guard.message_filter import SAID_VALUES_MAX, Asked, MessageFilter, NotSaid, SaidBy
-from sealab.server.guard.messages import read_message, written
-from sealab.server.guard.shown_parts import (
+from sealab.server.base.database import HomeDatabase
+from sealab.server.base.errors import PrivacyFailed
+from sealab.server.base.settings import PrivacyLevel, PrivacyMode, Settings
+from sealab.server.interfaces.guard.base64_texts import exchanged_base64
+from sealab.server.interfaces.guard.message_filter import SAID_VALUES_MAX, Asked, MessageFilter, NotSaid, SaidBy
+from sealab.server.interfaces.guard.messages import read_message, written
+from sealab.server.interfaces.guard.shown_parts import (
     KEPT_MAX,
     OpaqueHandles,
     ShownParts,
@@ -28,7 +29,6 @@ from sealab.server.guard.shown_parts import (
 )
 from sealab.server.privacy.privacy import TRIALS_MAX, Privacy
 from sealab.server.privacy.tokens.parts import Text, collected, replaced
-from sealab.server.settings import PrivacyLevel, PrivacyMode, Settings
 from sealab.tools_registry.configuration import read_server
 
 MAIL = "jane.doe@corp.example"

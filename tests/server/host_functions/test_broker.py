@@ -11,11 +11,11 @@ import pytest
 
 from sealab.sandbox.errors import HostCallError
 from sealab.sandbox.job import Json
-from sealab.server.host_call import for_worker
-from sealab.server.host_functions import broker
-from sealab.server.host_functions.broker import TEXT_CHARS_MAX, Calls, Handler, handlers_of
-from sealab.server.host_functions.workspace_calls import KEPT_BYTES_MAX, UNFINISHED_FILES_MAX, WorkspaceCalls
-from sealab.server.host_functions.written_calls import ARGUMENTS_JUDGED_MAX, read_places
+from sealab.server.base.host_call import for_worker
+from sealab.server.use_cases.host_functions import broker
+from sealab.server.use_cases.host_functions.broker import TEXT_CHARS_MAX, Calls, Handler, handlers_of
+from sealab.server.use_cases.host_functions.workspace_calls import KEPT_BYTES_MAX, UNFINISHED_FILES_MAX, WorkspaceCalls
+from sealab.server.use_cases.host_functions.written_calls import ARGUMENTS_JUDGED_MAX, read_places
 from sealab.workspace.store import Workspace
 
 

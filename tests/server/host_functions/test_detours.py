@@ -13,13 +13,13 @@ from mcp.types import ElicitResult
 
 from sealab.sandbox.errors import HostCallError
 from sealab.sandbox.job import Json
-from sealab.server.host_call import HostCall
-from sealab.server.host_functions.approval_questions import _text
-from sealab.server.host_functions.broker import Calls, Handler
-from sealab.server.host_functions.call_log import DRY_CALLS_MAX, DRY_CHARS_MAX, CallLog
-from sealab.server.host_functions.registry_calls import _tell
-from sealab.server.upstream_tools import approval
-from sealab.server.upstream_tools.approval import SHOWN_CHARS_MAX, ShownCall, question, question_at_start
+from sealab.server.base.host_call import HostCall
+from sealab.server.use_cases.host_functions.approval_questions import _text
+from sealab.server.use_cases.host_functions.broker import Calls, Handler
+from sealab.server.use_cases.host_functions.call_log import DRY_CALLS_MAX, DRY_CHARS_MAX, CallLog
+from sealab.server.use_cases.host_functions.registry_calls import _tell
+from sealab.server.use_cases.upstream_tools import approval
+from sealab.server.use_cases.upstream_tools.approval import SHOWN_CHARS_MAX, ShownCall, question, question_at_start
 from sealab.tools_registry.configuration import Approve, ServerConfig, Transport
 from sealab.tools_registry.models import Tool
 

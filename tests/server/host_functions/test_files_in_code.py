@@ -22,10 +22,10 @@ from sealab.sandbox.errors import HostCallError
 from sealab.sandbox.guest.guest import GUEST
 from sealab.sandbox.guest.host_channel import value_of
 from sealab.sandbox.job import Json
-from sealab.server.host_call import for_worker
-from sealab.server.host_functions import file_calls
-from sealab.server.host_functions.broker import Calls, handlers_of
-from sealab.server.host_functions.workspace_calls import WorkspaceCalls
+from sealab.server.base.host_call import for_worker
+from sealab.server.use_cases.host_functions import file_calls
+from sealab.server.use_cases.host_functions.broker import Calls, handlers_of
+from sealab.server.use_cases.host_functions.workspace_calls import WorkspaceCalls
 from sealab.workspace.store import Workspace
 
 QUOTA = 20_000_000

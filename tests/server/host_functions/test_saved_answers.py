@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sealab.sandbox.errors import HostCallError
-from sealab.server.host_functions import attachments
-from sealab.server.host_functions.attachments import FILES_MAX, Attachments
+from sealab.server.use_cases.host_functions import attachments
+from sealab.server.use_cases.host_functions.attachments import FILES_MAX, Attachments
 
 from ..conftest import Caller, in_process_server
 from ..upstream_tools.test_registry import ONE_SPARE, configure

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from mcp import Client
 
-from sealab.server.database import HomeDatabase
-from sealab.server.journal.replaying import RecordedCall, recorded_calls
+from sealab.server.base.database import HomeDatabase
+from sealab.server.base.settings import Settings
 from sealab.server.privacy.privacy import Privacy
-from sealab.server.settings import Settings
+from sealab.server.use_cases.journal.replaying import RecordedCall, recorded_calls
 from sealab.skills_db.journal.journal_store import JournalStore
 from sealab.skills_db.journal.records import Journal
 

@@ -14,8 +14,8 @@ from sealab.sandbox.confine.levels import Level
 from sealab.sandbox.errors import HostCallError
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.job import Job, Json, Limits, Outcome, Status
-from sealab.server.host_call import Answer, HostCall, for_worker
-from sealab.server.journal.replaying import DIVERGED, OUTCOME_UNKNOWN, RecordedCall, RunReplay, recorded_calls
+from sealab.server.base.host_call import Answer, HostCall, for_worker
+from sealab.server.use_cases.journal.replaying import DIVERGED, OUTCOME_UNKNOWN, RecordedCall, RunReplay, recorded_calls
 from sealab.skills_db.journal.records import Record, RecordKind
 
 

@@ -18,12 +18,12 @@ import pytest
 
 from sealab.sandbox.errors import HostCallError
 from sealab.sandbox.job import Json, Outcome, Status
-from sealab.server.errors import VaultKeyError
-from sealab.server.host_call import MADE_HERE, REPEATABLE_HERE, SENT, Answer, Change, HostCall, for_worker
-from sealab.server.journal.recording import OUTPUT_KEPT_CHARS, RunJournal, told_of
-from sealab.server.journal.replaying import RecordedCall, recorded_calls
-from sealab.server.journal.replies import error_reply
-from sealab.server.journal.writer import JournalWriter, WrittenRun
+from sealab.server.base.errors import VaultKeyError
+from sealab.server.base.host_call import MADE_HERE, REPEATABLE_HERE, SENT, Answer, Change, HostCall, for_worker
+from sealab.server.use_cases.journal.recording import OUTPUT_KEPT_CHARS, RunJournal, told_of
+from sealab.server.use_cases.journal.replaying import RecordedCall, recorded_calls
+from sealab.server.use_cases.journal.replies import error_reply
+from sealab.server.use_cases.journal.writer import JournalWriter, WrittenRun
 from sealab.skills_db.engine import Database, open_database
 from sealab.skills_db.errors import CommitUnknown, DatabaseUnavailable, DatabaseUnreachable
 from sealab.skills_db.journal.journal_store import JournalStore

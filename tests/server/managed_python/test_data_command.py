@@ -12,9 +12,9 @@ import pytest
 
 from sealab.sandbox.installing import find_installer
 from sealab.sandbox.job import FONTS_FOLDER
-from sealab.server.errors import PythonNotBuilt
-from sealab.server.managed_python.building import add
-from sealab.server.managed_python.environment import LOCK_FILE, current, last_problem, locked_packages
+from sealab.server.base.errors import PythonNotBuilt
+from sealab.server.use_cases.managed_python.building import add
+from sealab.server.use_cases.managed_python.environment import LOCK_FILE, current, last_problem, locked_packages
 
 from ..command_line import Ended, run, sealab
 from .wheels import lock, made_environment, wheel

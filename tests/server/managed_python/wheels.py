@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from sealab.server.managed_python.building import set_up
+from sealab.server.use_cases.managed_python.building import set_up
 
 
 def wheel(folder: Path, name: str, version: str, files: Mapping[str, str], needs: Iterable[str] = ()) -> Path:

@@ -13,9 +13,9 @@ from urllib.request import urlopen
 import psycopg
 import pytest
 
-from sealab.server.notices.notices import Changed, Notices
-from sealab.server.notices.readiness import Setup, differing
-from sealab.server.settings import Settings
+from sealab.server.base.notices.notices import Changed, Notices
+from sealab.server.base.notices.readiness import Setup, differing
+from sealab.server.base.settings import Settings
 from sealab.skills_db import migrations
 from sealab.skills_db.content import SkillDraft
 from sealab.skills_db.engine import open_database

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sealab.sandbox.job import Isolation
-from sealab.server.identity import ALL_RIGHTS, LOCAL_IDENTITY, Identity, Right
-from sealab.server.policy.access import Access, Ruling, restore_access, run_access
-from sealab.server.policy.policy_rules import Rulebook, rules_of
+from sealab.server.base.identity import ALL_RIGHTS, LOCAL_IDENTITY, Identity, Right
+from sealab.server.governance.policy.access import Access, Ruling, restore_access, run_access
+from sealab.server.governance.policy.policy_rules import Rulebook, rules_of
 from sealab.tools_registry.configuration import Approve
 
 PEOPLE = [
@@ -37,7 +37,7 @@ CONDITIONS = {
 
 
 def call(name: str, *, writes: bool) -> Access:
-    from sealab.server.policy.access import Action
+    from sealab.server.governance.policy.access import Action
 
     server, _, own = name.partition(".")
     attributes = (("name", own), ("category", server), ("writes", writes), ("destructive", False))

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from sealab.server.errors import SettingsError
-from sealab.server.identity import LOCAL_IDENTITY
-from sealab.server.policy import policy_rules
-from sealab.server.policy.policy_file import PolicyFile
-from sealab.server.policy.policy_rules import PolicyFaulty, PolicyRule, rules_of
+from sealab.server.base.errors import SettingsError
+from sealab.server.base.identity import LOCAL_IDENTITY
+from sealab.server.governance.policy import policy_rules
+from sealab.server.governance.policy.policy_file import PolicyFile
+from sealab.server.governance.policy.policy_rules import PolicyFaulty, PolicyRule, rules_of
 from sealab.tools_registry.configuration import Approve
 
 from .test_decisions import call

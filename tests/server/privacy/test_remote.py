@@ -17,8 +17,8 @@ from sealab.sandbox.confine import default_level
 from sealab.sandbox.host.readers import Readers
 from sealab.sandbox.job import Json
 from sealab.sandbox.wire.zygote_config import ReaderCode
-from sealab.server.errors import HostWorkRefused, PrivacyFailed
-from sealab.server.host_work import Account, charged_to
+from sealab.server.base.errors import HostWorkRefused, PrivacyFailed
+from sealab.server.base.host_work import Account, charged_to
 from sealab.server.privacy.detection.detect import Mode
 from sealab.server.privacy.detection.findings import DetectionFailed, KeyedText
 from sealab.server.privacy.reading.file_texts import texts_of

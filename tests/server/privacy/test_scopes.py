@@ -19,16 +19,16 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from sealab.server.app import running, running_tenant
-from sealab.server.caller import Caller
-from sealab.server.database import HomeDatabase
-from sealab.server.errors import RequestRefused
-from sealab.server.home import Home
+from sealab.server.base.database import HomeDatabase
+from sealab.server.base.errors import RequestRefused
+from sealab.server.base.home import Home
+from sealab.server.base.settings import PrivacyLevel as Mode
+from sealab.server.base.settings import PrivacyMode, Settings
+from sealab.server.governance.caller import Caller
 from sealab.server.privacy import privacy as privacy_module
 from sealab.server.privacy.detection.detect import Detector
 from sealab.server.privacy.gates.answer_gate import AnswerFilter
 from sealab.server.privacy.privacy import Privacy
-from sealab.server.settings import PrivacyLevel as Mode
-from sealab.server.settings import PrivacyMode, Settings
 from sealab.skills_db.vault import AuditLine, Vault
 
 from ...waiting import until

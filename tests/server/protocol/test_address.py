@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sealab.server.errors import AddressRefused
-from sealab.server.protocol.address import Address, Exposure
+from sealab.server.base.errors import AddressRefused
+from sealab.server.interfaces.protocol.address import Address, Exposure
 
 
 @pytest.mark.parametrize(

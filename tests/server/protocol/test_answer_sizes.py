@@ -14,13 +14,13 @@ from mcp import Client
 from mcp.types import CallToolResult, TextContent
 
 from sealab.server.app import running
-from sealab.server.home import Home
-from sealab.server.protocol import answers, strict_tool
-from sealab.server.protocol.answers import RunAnswers
-from sealab.server.protocol.serving import mcp_server
-from sealab.server.runs.report import Report
-from sealab.server.settings import OutputFormat, Settings, Surface
-from sealab.server.terminal_escaping import visible
+from sealab.server.base.home import Home
+from sealab.server.base.settings import OutputFormat, Settings, Surface
+from sealab.server.base.terminal_escaping import visible
+from sealab.server.interfaces.protocol import answers, strict_tool
+from sealab.server.interfaces.protocol.answers import RunAnswers
+from sealab.server.interfaces.protocol.serving import mcp_server
+from sealab.server.use_cases.runs.report import Report
 
 from ..conftest import Caller, http_server, in_this_process
 

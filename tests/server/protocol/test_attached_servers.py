@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from mcp import Client, StdioServerParameters
 from mcp.types import ToolListChangedNotification
 
-from sealab.server.upstream_tools.overview import TOKENS_MAX, overview
+from sealab.server.use_cases.upstream_tools.overview import TOKENS_MAX, overview
 
 from ..conftest import http_server, in_this_process, stdio
 

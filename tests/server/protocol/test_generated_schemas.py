@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from mcp.types import CallToolResult
 
-from sealab.server.protocol.strict_tool import SCHEMAS_FILE, generated_schemas, in_place
+from sealab.server.interfaces.protocol.strict_tool import SCHEMAS_FILE, generated_schemas, in_place
 
 from ..write_schemas import schemas_of_all_tools
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from sealab.sandbox.host.run_clock import Clock
-from sealab.server.runs import progress
-from sealab.server.runs.progress import ProgressReporter
+from sealab.server.use_cases.runs import progress
+from sealab.server.use_cases.runs.progress import ProgressReporter
 
 from ...waiting import until
 from ..conftest import Caller

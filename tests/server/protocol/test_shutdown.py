@@ -20,7 +20,7 @@ from typing import Any, Self
 import psutil
 import pytest
 
-from sealab.server.errors import shortage_in
+from sealab.server.base.errors import shortage_in
 
 from ...waiting import wait_until
 from ..conftest import SEALAB, HttpServer, environment, http_process, http_server

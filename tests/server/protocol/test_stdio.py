@@ -14,8 +14,8 @@ from typing import Any
 
 import psutil
 
-from sealab.server.protocol.message_bounds import VALUES_MAX
-from sealab.server.protocol.stdio import MESSAGE_BYTES_MAX
+from sealab.server.interfaces.protocol.message_bounds import VALUES_MAX
+from sealab.server.interfaces.protocol.stdio import MESSAGE_BYTES_MAX
 
 from ...waiting import wait_until
 from ..conftest import SEALAB, environment

@@ -10,10 +10,10 @@ import pytest
 from pydantic import ValidationError
 
 from sealab.server.app import running
-from sealab.server.home import Home
-from sealab.server.protocol.message_bounds import VALUES_MAX
-from sealab.server.protocol.tools import tools_of
-from sealab.server.settings import Settings
+from sealab.server.base.home import Home
+from sealab.server.base.settings import Settings
+from sealab.server.interfaces.protocol.message_bounds import VALUES_MAX
+from sealab.server.interfaces.protocol.tools import tools_of
 
 from ..conftest import Caller
 

@@ -23,8 +23,8 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from sealab.server.access.names import DEFAULT_RIGHTS
-from sealab.server.access.token_text import digest_of, new_token
+from sealab.server.governance.access.names import DEFAULT_RIGHTS
+from sealab.server.governance.access.token_text import digest_of, new_token
 from sealab.skills_db.engine import Database, open_database
 from sealab.skills_db.tenants.tenant_store import TenantStore
 from sealab.skills_db.tokens import TokenStore

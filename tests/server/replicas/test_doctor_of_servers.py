@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sealab.server.errors import SettingsError
-from sealab.server.replicas.replica_keys import ReplicaKeys
-from sealab.server.settings import Settings, read_settings
+from sealab.server.base.errors import SettingsError
+from sealab.server.base.settings import Settings, read_settings
+from sealab.server.use_cases.replicas.replica_keys import ReplicaKeys
 from sealab.skills_db.engine import open_database
 from sealab.skills_db.replicas import ReplicaStore
 

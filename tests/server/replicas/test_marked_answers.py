@@ -10,15 +10,15 @@ from contextlib import closing
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from sealab.server.caller import Caller
-from sealab.server.protocol.replicas.door import Door
-from sealab.server.replicas import peer_link
-from sealab.server.replicas.peer_link import PeerLink, PeerLost, PeerUnreached
-from sealab.server.replicas.remote_runs import RemoteRuns
-from sealab.server.replicas.replica_keys import ReplicaKeys
-from sealab.server.replicas.seals import ANSWER_HEADER, HEADER, SealCheck, answer_mark, sealed
-from sealab.server.rights import REPLICA_PATH
-from sealab.server.runs.request import CodeRequest
+from sealab.server.governance.caller import Caller
+from sealab.server.governance.rights import REPLICA_PATH
+from sealab.server.interfaces.protocol.replicas.door import Door
+from sealab.server.use_cases.replicas import peer_link
+from sealab.server.use_cases.replicas.peer_link import PeerLink, PeerLost, PeerUnreached
+from sealab.server.use_cases.replicas.remote_runs import RemoteRuns
+from sealab.server.use_cases.replicas.replica_keys import ReplicaKeys
+from sealab.server.use_cases.replicas.seals import ANSWER_HEADER, HEADER, SealCheck, answer_mark, sealed
+from sealab.server.use_cases.runs.request import CodeRequest
 from sealab.skills_db.replicas import ReplicaRow
 
 KEYS = ReplicaKeys(b"k" * 32)

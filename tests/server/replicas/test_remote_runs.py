@@ -8,14 +8,14 @@ import json
 import pytest
 from starlette.types import Message
 
-from sealab.server.caller import Caller
-from sealab.server.protocol.replicas.peer_calls import _end, _Lines
-from sealab.server.replicas.membership import Membership
-from sealab.server.replicas.peer_link import PeerLink, PeerUnreached
-from sealab.server.replicas.remote_runs import RemoteRuns
-from sealab.server.replicas.replica_errors import OutcomeUnknown, SessionElsewhere
-from sealab.server.replicas.replica_keys import ReplicaKeys
-from sealab.server.runs.request import CodeRequest, Execution
+from sealab.server.governance.caller import Caller
+from sealab.server.interfaces.protocol.replicas.peer_calls import _end, _Lines
+from sealab.server.use_cases.replicas.membership import Membership
+from sealab.server.use_cases.replicas.peer_link import PeerLink, PeerUnreached
+from sealab.server.use_cases.replicas.remote_runs import RemoteRuns
+from sealab.server.use_cases.replicas.replica_errors import OutcomeUnknown, SessionElsewhere
+from sealab.server.use_cases.replicas.replica_keys import ReplicaKeys
+from sealab.server.use_cases.runs.request import CodeRequest, Execution
 from sealab.skills_db.engine import Database
 from sealab.skills_db.replicas import ReplicaRow, ReplicaStore
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from sealab.server.identity import Right
-from sealab.server.replicas.peer_link import PeerLink
-from sealab.server.replicas.replica_keys import ReplicaKeys
-from sealab.server.replicas.seals import (
+from sealab.server.base.identity import Right
+from sealab.server.governance.rights import REPLICA_PATH
+from sealab.server.use_cases.replicas.peer_link import PeerLink
+from sealab.server.use_cases.replicas.replica_keys import ReplicaKeys
+from sealab.server.use_cases.replicas.seals import (
     ANSWER_HEADER,
     ERA_HEADER,
     FIRST_ERA,
@@ -27,7 +28,6 @@ from sealab.server.replicas.seals import (
     answer_mark,
     sealed,
 )
-from sealab.server.rights import REPLICA_PATH
 from sealab.skills_db.replicas import ReplicaRow
 
 from ...waiting import wait_until

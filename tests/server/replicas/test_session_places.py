@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from sealab.server.replicas.membership import LeaseTimes, Membership
-from sealab.server.replicas.replica_errors import SessionElsewhere
-from sealab.server.replicas.replica_keys import ReplicaKeys
-from sealab.server.replicas.session_places import Held, SessionPlaces
+from sealab.server.use_cases.replicas.membership import LeaseTimes, Membership
+from sealab.server.use_cases.replicas.replica_errors import SessionElsewhere
+from sealab.server.use_cases.replicas.replica_keys import ReplicaKeys
+from sealab.server.use_cases.replicas.session_places import Held, SessionPlaces
 from sealab.skills_db.engine import Database
 from sealab.skills_db.errors import DatabaseUnavailable
 from sealab.skills_db.replicas import Beat, Holder, ReplicaStore

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sealab.server.runs import cancelled_runs
-from sealab.server.runs.archive import RunKeeper
-from sealab.server.runs.cancelled_runs import CancelledRuns, LeftFiles
+from sealab.server.use_cases.runs import cancelled_runs
+from sealab.server.use_cases.runs.archive import RunKeeper
+from sealab.server.use_cases.runs.cancelled_runs import CancelledRuns, LeftFiles
 from sealab.skills_db.engine import open_database
 from sealab.skills_db.workspace_files import WorkspaceFiles
 from sealab.workspace.archive import RunArchive
@@ -55,7 +55,7 @@ async def test_what_waits_at_the_end_is_kept_and_nothing_waits_after_it(keeping:
 async def test_what_an_object_store_does_not_take_is_tried_again_and_told_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("sealab.server.runs.archive._AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr("sealab.server.use_cases.runs.archive._AGAIN_SECONDS", 0.01)
     tries = []
 
     def fail(_self: KeptRuns, folder: str, _files: Mapping[str, bytes]) -> None:

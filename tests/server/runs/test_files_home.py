@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sealab.server.host_functions import call_log
+from sealab.server.use_cases.host_functions import call_log
 
 from ..conftest import Caller, in_this_process
 

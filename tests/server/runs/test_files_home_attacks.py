@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from sealab.server.runs import files_home
+from sealab.server.use_cases.runs import files_home
 
 from ..conftest import Caller, in_this_process
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from sealab.server.runs import images
-from sealab.server.runs.images import IMAGE_BYTES_MAX, IMAGES_MAX, image_type
+from sealab.server.use_cases.runs import images
+from sealab.server.use_cases.runs.images import IMAGE_BYTES_MAX, IMAGES_MAX, image_type
 
 from ..conftest import Caller, in_process_server, in_this_process
 from ..upstream_tools.test_registry import ONE_SPARE, configure, upstream

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from sealab.server.runs.request import CodeRequest, plain_code
+from sealab.server.use_cases.runs.request import CodeRequest, plain_code
 
 from ..conftest import Caller
 

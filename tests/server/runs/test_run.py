@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from sealab.sandbox.job import Outcome, Status
-from sealab.server.runs.execute import ASPECTS
-from sealab.server.runs.run import Aspect, Run
+from sealab.server.use_cases.runs.execute import ASPECTS
+from sealab.server.use_cases.runs.run import Aspect, Run
 
 
 class _RefusedError(Exception):

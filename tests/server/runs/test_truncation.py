@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealab.server.runs.compact import STRING_CHARS_MAX, in_form, shortened, why_json, written
-from sealab.server.runs.truncation import CUTS_MAX, fit
-from sealab.server.settings import OutputFormat
+from sealab.server.base.settings import OutputFormat
+from sealab.server.use_cases.runs.compact import STRING_CHARS_MAX, in_form, shortened, why_json, written
+from sealab.server.use_cases.runs.truncation import CUTS_MAX, fit
 
 from ..conftest import in_this_process
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from sealab.sandbox.errors import Busy
-from sealab.server.database import HomeDatabase
-from sealab.server.host_work import Account
-from sealab.server.settings import Settings
-from sealab.server.shares.cpu_days import CpuDays
-from sealab.server.shares.shares import Shares
+from sealab.server.base.database import HomeDatabase
+from sealab.server.base.host_work import Account
+from sealab.server.base.settings import Settings
+from sealab.server.governance.shares.cpu_days import CpuDays
+from sealab.server.governance.shares.shares import Shares
 
 from ...clocks import Clock
 
@@ -65,8 +65,8 @@ async def test_two_on_one_database_add_up_and_learn_of_each_other(tmp_path: Path
 ADD = """
 import sys
 from pathlib import Path
-from sealab.server.database import HomeDatabase
-from sealab.server.shares.cpu_days import CpuDays
+from sealab.server.base.database import HomeDatabase
+from sealab.server.governance.shares.cpu_days import CpuDays
 database = HomeDatabase(None, Path(sys.argv[1]))
 days = CpuDays(database, lambda: {noon})
 for _ in range(100):

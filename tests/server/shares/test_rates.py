@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealab.sandbox.errors import Busy
-from sealab.server.shares.rates import Rates
+from sealab.server.governance.shares.rates import Rates
 
 from ...clocks import Clock
 

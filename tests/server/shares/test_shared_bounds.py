@@ -12,14 +12,14 @@ import pytest
 
 from sealab.sandbox.errors import Busy
 from sealab.server.app import running
-from sealab.server.database import database_of
-from sealab.server.home import Home
-from sealab.server.host_work import Account
-from sealab.server.settings import Settings
-from sealab.server.shares import shares as of_shares
-from sealab.server.shares.cpu_days import CpuDays
-from sealab.server.shares.shared_bounds import PartLacking, Parts
-from sealab.server.shares.shares import Shares
+from sealab.server.base.database import database_of
+from sealab.server.base.home import Home
+from sealab.server.base.host_work import Account
+from sealab.server.base.settings import Settings
+from sealab.server.governance.shares import shares as of_shares
+from sealab.server.governance.shares.cpu_days import CpuDays
+from sealab.server.governance.shares.shared_bounds import PartLacking, Parts
+from sealab.server.governance.shares.shares import Shares
 from sealab.skills_db.errors import SkillsDbError
 
 from ...skills_db.conftest import Place

@@ -11,9 +11,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from sealab.server.database import HomeDatabase
-from sealab.server.sign_ins.sign_ins import SignIns
-from sealab.server.sign_ins.signing_in import signed_in_here
+from sealab.server.base.database import HomeDatabase
+from sealab.server.governance.sign_ins.sign_ins import SignIns
+from sealab.server.governance.sign_ins.signing_in import signed_in_here
 from sealab.skills_db.sql import sa
 from sealab.tools_registry.configuration import Configuration, ServerConfig
 from sealab.tools_registry.errors import ConnectFailed, SignInFailed, SignInNeeded

@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 
 from sealab.server.app import App, running
-from sealab.server.caller import Caller
-from sealab.server.errors import RequestRefused
-from sealab.server.home import Home
-from sealab.server.identity import ALL_RIGHTS, LOCAL_IDENTITY, Identity, Right
-from sealab.server.runs.execute import execute
-from sealab.server.runs.request import CodeRequest
-from sealab.server.scopes import of_mcp_session, of_principal
-from sealab.server.settings import Settings
-from sealab.server.sign_ins.sign_ins import SignIns
-from sealab.server.tenants.sign_outs import principal_signed_out
+from sealab.server.base.errors import RequestRefused
+from sealab.server.base.home import Home
+from sealab.server.base.identity import ALL_RIGHTS, LOCAL_IDENTITY, Identity, Right
+from sealab.server.base.settings import Settings
+from sealab.server.governance.caller import Caller
+from sealab.server.governance.scopes import of_mcp_session, of_principal
+from sealab.server.governance.sign_ins.sign_ins import SignIns
+from sealab.server.use_cases.runs.execute import execute
+from sealab.server.use_cases.runs.request import CodeRequest
+from sealab.server.use_cases.tenants.sign_outs import principal_signed_out
 from sealab.tools_registry.configuration import ServerConfig, SignInOf, TokenExchange, Transport
 from sealab.tools_registry.sign_in.owners import OPERATOR
 

@@ -12,14 +12,14 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from sealab.server.audit import audit_log
-from sealab.server.audit.audit_log import AuditLog
-from sealab.server.audit.trail import AuditTrail
-from sealab.server.caller import Caller
-from sealab.server.database import HomeDatabase
-from sealab.server.scopes import of_principal
-from sealab.server.sign_ins.sign_ins import SignIns
-from sealab.server.sign_ins.signing_in import signed_in_here
+from sealab.server.base.database import HomeDatabase
+from sealab.server.governance.audit import audit_log
+from sealab.server.governance.audit.audit_log import AuditLog
+from sealab.server.governance.audit.trail import AuditTrail
+from sealab.server.governance.caller import Caller
+from sealab.server.governance.scopes import of_principal
+from sealab.server.governance.sign_ins.sign_ins import SignIns
+from sealab.server.governance.sign_ins.signing_in import signed_in_here
 from sealab.skills_db.audit.audit_store import AuditStore
 from sealab.tools_registry.configuration import ServerConfig, SignInOf, Transport
 from sealab.tools_registry.errors import SignInFailed, SignInNeeded

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from sealab.server.database import HomeDatabase
-from sealab.server.skills.search import SkillIndex
-from sealab.server.skills.service import SkillService
+from sealab.server.base.database import HomeDatabase
+from sealab.server.use_cases.skills.search import SkillIndex
+from sealab.server.use_cases.skills.service import SkillService
 from sealab.skills_db.content import SkillDraft, SkillPage
 from sealab.skills_db.skills import SkillStore
 from tests.waiting import wait_until

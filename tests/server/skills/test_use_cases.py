@@ -8,8 +8,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from sealab.sandbox.job import Failure, Outcome, Status
-from sealab.server.skills import source_facts, testing
-from sealab.server.skills.search import ABOUT_CHARS_MAX
+from sealab.server.use_cases.skills import source_facts, testing
+from sealab.server.use_cases.skills.search import ABOUT_CHARS_MAX
 from sealab.skills_db.content import SkillDraft
 
 from ..conftest import Caller, in_process_server

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import pytest
 
 from sealab.sandbox.job import Isolation, Job, Refusal
-from sealab.server.errors import SettingsError
-from sealab.server.home import find_home
-from sealab.server.runs.isolations import offer
-from sealab.server.runs.placement.escalation import _obstacle
-from sealab.server.settings import Settings
-from sealab.server.startup.package_names import _OF_ANOTHER_NAME, distribution_of, misnamed
-from sealab.server.startup.packages import find_packages
+from sealab.server.base.errors import SettingsError
+from sealab.server.base.home import find_home
+from sealab.server.base.settings import Settings
+from sealab.server.base.startup.package_names import _OF_ANOTHER_NAME, distribution_of, misnamed
+from sealab.server.base.startup.packages import find_packages
+from sealab.server.use_cases.runs.isolations import offer
+from sealab.server.use_cases.runs.placement.escalation import _obstacle
 
 from ..command_line import sealab
 

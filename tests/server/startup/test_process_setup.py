@@ -11,14 +11,14 @@ import sys
 
 import pytest
 
-from sealab.server.startup import process_setup
-from sealab.server.startup.process_setup import LoopErrors, OncePerMinute
+from sealab.server.base.startup import process_setup
+from sealab.server.base.startup.process_setup import LoopErrors, OncePerMinute
 from tests.clocks import Clock
 from tests.waiting import until
 
 RAISING = (
     "import resource;resource.setrlimit(resource.RLIMIT_NOFILE,({soft},{hard}));"
-    "from sealab.server.startup.process_setup import raise_descriptor_limit as r;r();r();"
+    "from sealab.server.base.startup.process_setup import raise_descriptor_limit as r;r();r();"
     "print(*resource.getrlimit(resource.RLIMIT_NOFILE))"
 )
 

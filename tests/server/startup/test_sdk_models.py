@@ -10,12 +10,12 @@ import pydantic
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from sealab.server.startup.sdk_models import deferring_models
+from sealab.server.base.startup.sdk_models import deferring_models
 
 _SHAPES = """
 import gc, json, sys
 from contextlib import nullcontext
-from sealab.server.startup.sdk_models import deferring_models
+from sealab.server.base.startup.sdk_models import deferring_models
 
 with deferring_models() if sys.argv[1] == "later" else nullcontext():
     import mcp.server
@@ -80,12 +80,12 @@ def test_only_what_is_defined_in_the_block_is_built_later() -> None:
 
 _WARMED = """
 import asyncio, json, sys
-from sealab.server.startup.light_import import imported
+from sealab.server.base.startup.light_import import imported
 
 def load():
-    from sealab.server.protocol import warming
-    from sealab.server.protocol.answers import READS, answered
-    from sealab.server.protocol.strict_tool import StrictTool
+    from sealab.server.interfaces.protocol import warming
+    from sealab.server.interfaces.protocol.answers import READS, answered
+    from sealab.server.interfaces.protocol.strict_tool import StrictTool
     return warming, StrictTool, READS, answered
 
 warming, StrictTool, READS, answered = imported(load, http=False)

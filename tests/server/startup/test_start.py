@@ -14,8 +14,8 @@ from types import ModuleType
 
 import pytest
 
-from sealab.server.startup import light_import
-from sealab.server.startup.deferred import as_if_missing, put_off, run_now
+from sealab.server.base.startup import light_import
+from sealab.server.base.startup.deferred import as_if_missing, put_off, run_now
 
 _HEAVY = [
     *("cryptography.fernet", "json5", "jsonschema", "keyring", "numpy", "phonenumbers", "presidio_analyzer", "psutil"),

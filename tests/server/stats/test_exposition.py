@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from sealab.server.protocol.monitoring.metrics_page import counter, counters, gauge, histogram, information
-from sealab.server.stats.run_stats import BUCKETS_SECONDS, RunTotals
+from sealab.server.base.stats.run_stats import BUCKETS_SECONDS, RunTotals
+from sealab.server.interfaces.protocol.monitoring.metrics_page import counter, counters, gauge, histogram, information
 
 from ..conftest import http_server
 from ..protocol.web.raw import MODERN, call, connected, post, run

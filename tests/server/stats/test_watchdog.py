@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from sealab.server.stats import watchdog
-from sealab.server.stats.watchdog import LoopStats, WatchedLoop, watching
+from sealab.server.base.stats import watchdog
+from sealab.server.base.stats.watchdog import LoopStats, WatchedLoop, watching
 
 from ...processes import alive
 from ...waiting import wait_until
@@ -98,8 +98,8 @@ def test_what_holds_longer_than_asked_is_reported_to_a_file(tmp_path: Path, monk
 
 ON_ONE_PROCESSOR = """
     import asyncio, json, os, sys, time
-    from sealab.server.stats import watchdog
-    from sealab.server.stats.watchdog import LoopStats, WatchedLoop, watching
+    from sealab.server.base.stats import watchdog
+    from sealab.server.base.stats.watchdog import LoopStats, WatchedLoop, watching
 
     stats, longest = LoopStats(), 0.0
 

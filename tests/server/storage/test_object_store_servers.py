@@ -18,10 +18,10 @@ import pytest
 from mcp import Client
 
 from sealab.sandbox.job import Isolation, Job, Outcome, Status
-from sealab.server.errors import HostWorkBusy
-from sealab.server.host_work import in_thread
-from sealab.server.storage import whole_workspace
-from sealab.server.storage.whole_workspace import WholeWorkspace
+from sealab.server.base.errors import HostWorkBusy
+from sealab.server.base.host_work import in_thread
+from sealab.server.base.storage import whole_workspace
+from sealab.server.base.storage.whole_workspace import WholeWorkspace
 
 from ...object_stores import S3Server, moto
 from ...sandbox.containers import needs_podman

@@ -12,7 +12,7 @@ import obstore
 import pytest
 from mcp import Client
 
-from sealab.server.storage.stored_definitions import StoredDefinitions
+from sealab.server.base.storage.stored_definitions import StoredDefinitions
 from sealab.tools_registry.definitions import FETCHED, last_change, read_folder
 
 from ...object_stores import S3Server, moto

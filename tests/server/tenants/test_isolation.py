@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from sealab.server.cli import make_parser
-from sealab.server.rights import HOST_FUNCTIONS, METHODS, RESOURCES, ROUTES
+from sealab.server.governance.rights import HOST_FUNCTIONS, METHODS, RESOURCES, ROUTES
 
 from .team import Member, Reply, command, team_server, token
 

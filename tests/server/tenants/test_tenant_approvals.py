@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from sealab.server.caller import Caller
-from sealab.server.identity import Identity, Right
-from sealab.server.protocol.serving import mcp_server
-from sealab.server.runs.background.background import Background, Reach
-from sealab.server.runs.request import CodeRequest
+from sealab.server.base.identity import Identity, Right
+from sealab.server.governance.caller import Caller
+from sealab.server.interfaces.protocol.serving import mcp_server
+from sealab.server.use_cases.runs.background.background import Background, Reach
+from sealab.server.use_cases.runs.request import CodeRequest
 from sealab.skills_db.errors import JournalNotFound
 
 from ...waiting import until, wait_until
@@ -118,7 +118,7 @@ async def test_get_run_shows_no_report_of_another_whose_question_is_answered_mea
         await question_of(background, submitted.run_id)
         monkeypatch.setattr(Background, "reach", answered_after)
         mate = Caller("principal mate", identity=Identity("acme", "mate", frozenset({Right.RUN, Right.APPROVE})))
-        monkeypatch.setattr("sealab.server.protocol.background_tools.caller_of", lambda _ctx: mate)
+        monkeypatch.setattr("sealab.server.interfaces.protocol.background_tools.caller_of", lambda _ctx: mate)
         async with Client(mcp_server(acme.app)) as client:
             answer = await client.call_tool("get_run", {"run_id": submitted.run_id, "wait_seconds": 20})
         assert answer.is_error

@@ -18,22 +18,22 @@ import pytest
 
 from sealab.sandbox.job import Json
 from sealab.server import app as of_app
-from sealab.server.access.names import DEFAULT_RIGHTS
 from sealab.server.app import App, running
-from sealab.server.caller import Caller
-from sealab.server.database import database_of
-from sealab.server.errors import RequestRefused, RightMissing, TenantRefused, TenantsBusy
-from sealab.server.home import Home
-from sealab.server.identity import Identity, Right
-from sealab.server.runs.execute import execute
-from sealab.server.runs.request import CodeRequest
-from sealab.server.scopes import of_principal
-from sealab.server.settings import Settings
-from sealab.server.skills import use_cases as skills
-from sealab.server.tenants.contents import files_of, operators_database
-from sealab.server.tenants.deleting import delete_tenant
-from sealab.server.tenants.locks import TenantLock
-from sealab.server.tenants.tenants import Tenants
+from sealab.server.base.database import database_of
+from sealab.server.base.errors import RequestRefused, RightMissing, TenantRefused, TenantsBusy
+from sealab.server.base.home import Home
+from sealab.server.base.identity import Identity, Right
+from sealab.server.base.settings import Settings
+from sealab.server.governance.access.names import DEFAULT_RIGHTS
+from sealab.server.governance.caller import Caller
+from sealab.server.governance.scopes import of_principal
+from sealab.server.interfaces.tenants import Tenants
+from sealab.server.use_cases.runs.execute import execute
+from sealab.server.use_cases.runs.request import CodeRequest
+from sealab.server.use_cases.skills import use_cases as skills
+from sealab.server.use_cases.tenants.contents import files_of, operators_database
+from sealab.server.use_cases.tenants.deleting import delete_tenant
+from sealab.server.use_cases.tenants.locks import TenantLock
 from sealab.skills_db.errors import DatabaseUnavailable, SkillNotFound
 from sealab.skills_db.tenants.schemas import schema_of
 from sealab.skills_db.tenants.tenant_store import TenantStatus, TenantStore

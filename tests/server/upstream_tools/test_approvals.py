@@ -14,7 +14,7 @@ import pytest
 from mcp import Client
 from mcp.types import ElicitResult
 
-from sealab.server.protocol.elicitation import chosen
+from sealab.server.interfaces.protocol.elicitation import chosen
 from tests.waiting import until
 
 from ..command_line import sealab

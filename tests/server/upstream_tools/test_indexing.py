@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from sealab.server.home import Home
-from sealab.server.identity import LOCAL_IDENTITY
-from sealab.server.upstream_tools import discovery, wiring
-from sealab.server.upstream_tools import registry as registry_module
-from sealab.server.upstream_tools.extras import Extra
-from sealab.server.upstream_tools.registry import Registry
+from sealab.server.base.home import Home
+from sealab.server.base.identity import LOCAL_IDENTITY
+from sealab.server.use_cases.upstream_tools import discovery, wiring
+from sealab.server.use_cases.upstream_tools import registry as registry_module
+from sealab.server.use_cases.upstream_tools.extras import Extra
+from sealab.server.use_cases.upstream_tools.registry import Registry
 from sealab.tools_registry.catalog import Catalog
 from sealab.tools_registry.errors import CategoryUnknown, ToolUnknown
 from sealab.tools_registry.search.ranking import Searchable, SearchIndex

@@ -17,10 +17,10 @@ from mcp import Client
 from sealab.sandbox.job import Json
 from sealab.sandbox.wire.bounded_json import STEP_CHARS
 from sealab.server import host_work
-from sealab.server.host_work import THREADS, Kind, in_thread
-from sealab.server.upstream_tools import discovery
-from sealab.server.upstream_tools.large_json import with_checkpoints
-from sealab.server.upstream_tools.registry import Registry
+from sealab.server.base.host_work import THREADS, Kind, in_thread
+from sealab.server.use_cases.upstream_tools import discovery
+from sealab.server.use_cases.upstream_tools.large_json import with_checkpoints
+from sealab.server.use_cases.upstream_tools.registry import Registry
 from sealab.tools_registry.errors import AnswerRefused
 
 from ...tools_registry.upstream_servers import listening, wire

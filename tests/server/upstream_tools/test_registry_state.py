@@ -17,12 +17,12 @@ import pytest
 import sqlalchemy as sa
 from psycopg import sql
 
-from sealab.server.database import database_of
-from sealab.server.home import Home
-from sealab.server.upstream_tools import registry as of_registry
-from sealab.server.upstream_tools import registry_state
-from sealab.server.upstream_tools.registry import Registry
-from sealab.server.upstream_tools.registry_state import RegistryState, state_of
+from sealab.server.base.database import database_of
+from sealab.server.base.home import Home
+from sealab.server.use_cases.upstream_tools import registry as of_registry
+from sealab.server.use_cases.upstream_tools import registry_state
+from sealab.server.use_cases.upstream_tools.registry import Registry
+from sealab.server.use_cases.upstream_tools.registry_state import RegistryState, state_of
 from sealab.tools_registry.catalog import Catalog
 from sealab.tools_registry.configuration import ServerConfig, Transport
 from sealab.tools_registry.describing.learned import LearnedTypes

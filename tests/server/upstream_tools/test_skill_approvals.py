@@ -12,7 +12,7 @@ import pytest
 from mcp import Client
 from mcp.types import InputRequiredResult
 
-from sealab.server.protocol import elicitation
+from sealab.server.interfaces.protocol import elicitation
 
 from ..conftest import Caller, http_server, in_this_process
 from .test_approvals import NO, User, asking, yes

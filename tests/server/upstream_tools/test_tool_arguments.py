@@ -12,10 +12,10 @@ import pytest
 
 from sealab.sandbox.errors import HostCallError
 from sealab.server import arguments
-from sealab.server.errors import ArgumentsRefused, HostWorkRefused
-from sealab.server.host_work import Account, Kind, charged_to, in_thread
-from sealab.server.skills.skill_arguments import judge_arguments
-from sealab.server.upstream_tools.tool_arguments import (
+from sealab.server.base.errors import ArgumentsRefused, HostWorkRefused
+from sealab.server.base.host_work import Account, Kind, charged_to, in_thread
+from sealab.server.use_cases.skills.skill_arguments import judge_arguments
+from sealab.server.use_cases.upstream_tools.tool_arguments import (
     MISFITS_TOLD_MAX,
     checked,
     misfits_as_written,

@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from ....host_work import checked, checkpoint
+from ....base.host_work import checked, checkpoint
 from ...detection.lists import ROLES_OF_MAILBOXES
 from .dates import dates_in, dates_said
 from .escapes import readings

@@ -12,7 +12,8 @@ import pytest
 from presidio_analyzer import EntityRecognizer, RecognizerResult
 from presidio_analyzer.nlp_engine import NlpArtifacts
 
-from sealab.server.errors import SettingsError
+from sealab.server.base.errors import SettingsError
+from sealab.server.base.settings import Settings
 from sealab.server.privacy.detection import added
 from sealab.server.privacy.detection.added import RecognizersInvalid, read_recognizers
 from sealab.server.privacy.detection.detect import (
@@ -24,7 +25,6 @@ from sealab.server.privacy.detection.detect import (
     added_recognizers,
 )
 from sealab.server.privacy.privacy import Privacy
-from sealab.server.settings import Settings
 
 from ...command_line import run, sealab
 from ..found import found
@@ -133,7 +133,7 @@ def test_presidio_is_in_no_process_of_the_server_but_that_of_readers(tmp_path: P
 import sys
 from pathlib import Path
 from sealab.server.privacy.privacy import Privacy
-from sealab.server.settings import Settings
+from sealab.server.base.settings import Settings
 Privacy(Settings(privacy_recognizers="mine.yaml"), Path({str(tmp_path)!r}), lambda: None)
 print([each for each in ("presidio_analyzer", "spacy", "regex") if each in sys.modules])
 """

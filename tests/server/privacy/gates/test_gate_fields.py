@@ -14,11 +14,12 @@ from typing import Any, get_args, get_origin, get_type_hints
 import pytest
 
 from sealab.sandbox.job import Failure, Outcome, Status
-from sealab.server.caller import Caller
-from sealab.server.database import HomeDatabase
-from sealab.server.errors import PrivacyFailed
-from sealab.server.host_call import Answer, HostCall, for_worker
-from sealab.server.host_work import Account
+from sealab.server.base.database import HomeDatabase
+from sealab.server.base.errors import PrivacyFailed
+from sealab.server.base.host_call import Answer, HostCall, for_worker
+from sealab.server.base.host_work import Account
+from sealab.server.base.settings import PrivacyLevel, PrivacyMode, Settings
+from sealab.server.governance.caller import Caller
 from sealab.server.privacy.gates.run_gate import (
     CalledTool,
     ChangedNames,
@@ -29,7 +30,6 @@ from sealab.server.privacy.gates.run_gate import (
     WrittenName,
 )
 from sealab.server.privacy.privacy import Privacy
-from sealab.server.settings import PrivacyLevel, PrivacyMode, Settings
 
 ADDRESS = "jane.miller@example.org"
 OF_THE_HOST = {"layers": ("limits",), "tool": "mail.send"}

@@ -13,8 +13,8 @@ from mcp import Client
 
 from sealab.sandbox.errors import HostCallError
 from sealab.sandbox.job import Json
-from sealab.server.errors import PrivacyFailed
-from sealab.server.host_work import Account
+from sealab.server.base.errors import PrivacyFailed
+from sealab.server.base.host_work import Account
 from sealab.server.privacy.gates import learning as module
 from sealab.server.privacy.gates.learning import FilePieces, Learning
 from sealab.server.privacy.privacy import Privacy

@@ -51,7 +51,7 @@ class _Message(BaseModel):
     progress: int
 
 
-@pytest.mark.parametrize("name", ["mcp.server", "client", "sealab.server.audit"])
+@pytest.mark.parametrize("name", ["mcp.server", "client", "sealab.server.governance.audit"])
 @pytest.mark.parametrize("how", ["raised", "caused", "grouped", "said"])
 def test_in_all_modes_what_cannot_be_read_is_named_by_kind_and_place(name: str, how: str) -> None:
     try:

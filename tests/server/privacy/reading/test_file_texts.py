@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sealab.sandbox.job import Json
-from sealab.server.errors import PrivacyFailed
+from sealab.server.base.errors import PrivacyFailed
 from sealab.server.privacy.reading import file_texts
 from sealab.server.privacy.reading.file_texts import PIECE_CHARS, texts_of
 

@@ -11,13 +11,13 @@ import pytest
 from sealab.sandbox.confine.levels import Level
 from sealab.server import app as of_app
 from sealab.server.app import running
-from sealab.server.commands.opened import opened_vault
-from sealab.server.home import Home
+from sealab.server.base.home import Home
+from sealab.server.base.settings import Settings
+from sealab.server.interfaces.commands.opened import opened_vault
 from sealab.server.privacy.tokens import audit_notes
 from sealab.server.privacy.tokens.audit_notes import AuditNotes
-from sealab.server.settings import Settings
-from sealab.server.skills.service import SkillService
-from sealab.server.upstream_tools.registry import Registry
+from sealab.server.use_cases.skills.service import SkillService
+from sealab.server.use_cases.upstream_tools.registry import Registry
 from sealab.skills_db.engine import open_database
 from sealab.skills_db.vault import Note
 from sealab.skills_db.vault import Vault as RealVault

@@ -11,12 +11,12 @@ import keyring
 import pytest
 from keyring.backend import KeyringBackend
 
-from sealab.server.database import HomeDatabase
-from sealab.server.errors import VaultKeyError
+from sealab.server.base.database import HomeDatabase
+from sealab.server.base.errors import VaultKeyError
+from sealab.server.base.settings import Settings
 from sealab.server.privacy.gates.tool_gate import RestorePolicy
 from sealab.server.privacy.privacy import Privacy
 from sealab.server.privacy.tokens.keys import master_key
-from sealab.server.settings import Settings
 from sealab.skills_db.vault import Value, Vault
 
 KEY = bytes(range(32))

@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealab.server.caller import Caller
-from sealab.server.database import HomeDatabase
+from sealab.server.base.database import HomeDatabase
+from sealab.server.base.settings import PrivacyLevel, PrivacyMode, Settings
+from sealab.server.governance.caller import Caller
 from sealab.server.privacy.detection.detect import Detector, DetectorOptions, Mode
 from sealab.server.privacy.privacy import Privacy
 from sealab.server.privacy.token_texts import TOKEN
 from sealab.server.privacy.tokens.parts import Text, Tree
 from sealab.server.privacy.tokens.run_tokens import RunTokens
 from sealab.server.privacy.tokens.sanitizer import Sanitizer
-from sealab.server.settings import PrivacyLevel, PrivacyMode, Settings
 from sealab.skills_db.vault import Value, Vault
 
 

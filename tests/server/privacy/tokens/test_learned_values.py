@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealab.server.errors import HostWorkRefused
-from sealab.server.host_work import Account, Kind, charged_to, in_thread
+from sealab.server.base.errors import HostWorkRefused
+from sealab.server.base.host_work import Account, Kind, charged_to, in_thread
 from sealab.server.privacy.tokens import learned_values
 from sealab.server.privacy.tokens.known_values import KnownValues
 from sealab.server.privacy.tokens.learned_values import LearnedValues

@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from sealab.server.errors import PrivacyFailed
+from sealab.server.base.errors import PrivacyFailed
 from sealab.server.privacy.detection.detect import Detector, DetectorOptions, Finding, KeyedText, Mode
 from sealab.server.privacy.token_texts import TOKEN
 from sealab.server.privacy.tokens import scope as module

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from sealab.server.caller import Caller
-from sealab.server.database import HomeDatabase
-from sealab.server.errors import PrivacyFailed, RequestRefused
+from sealab.server.base.database import HomeDatabase
+from sealab.server.base.errors import PrivacyFailed, RequestRefused
+from sealab.server.base.settings import PrivacyLevel as Mode
+from sealab.server.base.settings import PrivacyMode, Settings
+from sealab.server.governance.caller import Caller
 from sealab.server.privacy.gates.tool_gate import Recipient, given_to
 from sealab.server.privacy.privacy import Privacy
 from sealab.server.privacy.tokens import run_tokens
 from sealab.server.privacy.tokens.parts import Text, Tree
 from sealab.server.privacy.tokens.run_tokens import Brake
-from sealab.server.settings import PrivacyLevel as Mode
-from sealab.server.settings import PrivacyMode, Settings
 
 from ...conftest import in_this_process
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealab.server.errors import PrivacyFailed
+from sealab.server.base.errors import PrivacyFailed
 from sealab.server.privacy.detection.detect import DetectionFailed, Detector, DetectorOptions, Finding, KeyedText, Mode
 from sealab.server.privacy.token_texts import TOKEN
 from sealab.server.privacy.tokens import streams

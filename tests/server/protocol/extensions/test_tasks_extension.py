@@ -15,7 +15,7 @@ from mcp.types import CallToolResult, Request, RequestParams, Result
 from pydantic import ConfigDict
 
 from sealab.server.app import App, running
-from sealab.server.home import Home
+from sealab.server.base.home import Home
 
 from ...conftest import connected, http_server, in_this_process, settings_of, stdio
 from ...runs.background.test_parked_runs import served

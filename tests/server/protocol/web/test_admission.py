@@ -16,7 +16,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from sealab.sandbox.job import Owner
-from sealab.server.protocol.web.admission import Admission, Turns
+from sealab.server.interfaces.protocol.web.admission import Admission, Turns
 from sealab.tools_registry.json_lines import LARGE_CHARS
 
 from ....waiting import wait_until

@@ -12,9 +12,9 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from sealab.server.access.guesses import GUESSES_MAX
-from sealab.server.access.token_text import new_token
-from sealab.server.protocol.web.tenant_apps import TenantApps
+from sealab.server.governance.access.guesses import GUESSES_MAX
+from sealab.server.governance.access.token_text import new_token
+from sealab.server.interfaces.protocol.web.tenant_apps import TenantApps
 
 from ....waiting import wait_until
 from ...conftest import http_server

@@ -12,7 +12,7 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from sealab.server.protocol.web.connections import CONNECTIONS_MAX, HttpBounds, connections_max
+from sealab.server.interfaces.protocol.web.connections import CONNECTIONS_MAX, HttpBounds, connections_max
 
 from ....waiting import until, wait_until
 from ...conftest import HttpServer, http_process, server_over_http

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from sealab.server.app import running
-from sealab.server.home import Home
-from sealab.server.protocol.web.exchanges import Exchanges
-from sealab.server.protocol.web.http_serving import _upstreams
+from sealab.server.base.home import Home
+from sealab.server.interfaces.protocol.web.exchanges import Exchanges
+from sealab.server.interfaces.protocol.web.http_serving import _upstreams
 
 from ...conftest import settings_of
 from ...upstream_tools.test_registry import configure

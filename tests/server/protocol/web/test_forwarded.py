@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import Scope
 
-from sealab.server.protocol.web.forwarded import Forwarded
-from sealab.server.protocol.web.header_checks import NamedHosts
+from sealab.server.interfaces.protocol.web.forwarded import Forwarded
+from sealab.server.interfaces.protocol.web.header_checks import NamedHosts
 
 from .asgi import Passed, asked_of
 

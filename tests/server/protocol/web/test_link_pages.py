@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sealab.server.protocol.web.link_pages import form_page, page, sent_answer
+from sealab.server.interfaces.protocol.web.link_pages import form_page, page, sent_answer
 
 
 def test_a_page_runs_nothing_is_shown_in_no_frame_and_is_kept_nowhere() -> None:

@@ -18,7 +18,7 @@ from mcp.client.auth import OAuthClientProvider
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 
-from sealab.server.errors import SettingsError
+from sealab.server.base.errors import SettingsError
 
 from ....identity_provider.running import (
     SERVER,

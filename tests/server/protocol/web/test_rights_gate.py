@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from mcp_types.jsonrpc import JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from sealab.server.identity import IDENTITY, Identity, Right
-from sealab.server.protocol.web.admission import Admission, needed_in
-from sealab.server.rights import METHODS, TOOLS, needed_by, needed_to_answer
+from sealab.server.base.identity import IDENTITY, Identity, Right
+from sealab.server.governance.rights import METHODS, TOOLS, needed_by, needed_to_answer
+from sealab.server.interfaces.protocol.web.admission import Admission, needed_in
 
 from ...conftest import http_server
 from ...journal.test_journaled_runs import NOTES

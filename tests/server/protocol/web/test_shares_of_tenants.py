@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from sealab.server.identity import ALL_RIGHTS, IDENTITY, Identity
-from sealab.server.protocol.web.admission import ROUNDS, Admission
-from sealab.server.protocol.web.mcp_sessions import CALLERS_WORTH, McpSessions
+from sealab.server.base.identity import ALL_RIGHTS, IDENTITY, Identity
+from sealab.server.interfaces.protocol.web.admission import ROUNDS, Admission
+from sealab.server.interfaces.protocol.web.mcp_sessions import CALLERS_WORTH, McpSessions
 
 from ....waiting import until
 from .asgi import Answered, asked_of

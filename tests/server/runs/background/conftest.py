@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sealab.server.runs.background import background_work
+from sealab.server.use_cases.runs.background import background_work
 
 
 @pytest.fixture(autouse=True, scope="package")

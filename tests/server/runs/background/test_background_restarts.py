@@ -25,7 +25,7 @@ SHORT_LEASES = [
     "-c",
     """
 import runpy, sys
-from sealab.server.runs.background import background_work
+from sealab.server.use_cases.runs.background import background_work
 background_work.LEASE_SECONDS, background_work.RENEW_SECONDS, background_work.LOOK_SECONDS = 1.0, 0.2, 0.2
 background_work._FIRST_LOOK_SECONDS = 0.05
 sys.argv = sys.argv[4:]

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 from mcp.types import ElicitResult
 
-from sealab.server.protocol import elicitation
+from sealab.server.interfaces.protocol import elicitation
 
 from ....skills_db.conftest import cluster_of_tests
 from ...command_line import Ended, sealab

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sealab.server.home import Home
+from sealab.server.base.home import Home
 
 from ...managed_python.wheels import made_environment, wheel
 

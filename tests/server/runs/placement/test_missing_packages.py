@@ -9,12 +9,12 @@ import pytest
 
 from sealab.sandbox.job import Failure, Isolation, Job, Outcome, Status
 from sealab.server.app import App, running
-from sealab.server.home import Home
-from sealab.server.runs.execute import execute
-from sealab.server.runs.placement import escalation
-from sealab.server.runs.placement.escalation import told_of_full_python
-from sealab.server.runs.request import CodeRequest
-from sealab.server.settings import Settings
+from sealab.server.base.home import Home
+from sealab.server.base.settings import Settings
+from sealab.server.use_cases.runs.execute import execute
+from sealab.server.use_cases.runs.placement import escalation
+from sealab.server.use_cases.runs.placement.escalation import told_of_full_python
+from sealab.server.use_cases.runs.request import CodeRequest
 
 from ...managed_python.kernel import needs_kernel
 

@@ -17,17 +17,17 @@ from sealab.sandbox.confine import Level
 from sealab.sandbox.host.run_folders import RunFolders
 from sealab.sandbox.job import Isolation
 from sealab.server.app import App, running
-from sealab.server.caller import LOCAL
-from sealab.server.errors import RequestRefused
-from sealab.server.home import Home
-from sealab.server.identity import Right
-from sealab.server.managed_python import building, first_need
-from sealab.server.managed_python.full_python import BELOW_KERNEL, READ_ONLY, FullPython
-from sealab.server.runs.execute import execute
-from sealab.server.runs.placement.routing import can_start
-from sealab.server.runs.report import Report
-from sealab.server.runs.request import CodeRequest
-from sealab.server.settings import Settings, Switch
+from sealab.server.base.errors import RequestRefused
+from sealab.server.base.home import Home
+from sealab.server.base.identity import Right
+from sealab.server.base.settings import Settings, Switch
+from sealab.server.governance.caller import LOCAL
+from sealab.server.use_cases.managed_python import building, first_need
+from sealab.server.use_cases.managed_python.full_python import BELOW_KERNEL, READ_ONLY, FullPython
+from sealab.server.use_cases.runs.execute import execute
+from sealab.server.use_cases.runs.placement.routing import can_start
+from sealab.server.use_cases.runs.report import Report
+from sealab.server.use_cases.runs.request import CodeRequest
 
 from ...command_line import sealab
 from ...managed_python.kernel import needs_kernel

@@ -10,17 +10,17 @@ import pytest
 
 from sealab.sandbox.job import Isolation
 from sealab.server.app import App, running
-from sealab.server.home import Home
-from sealab.server.protocol.extensions.skills_extension import ServerWithSkills, found
-from sealab.server.runs.execute import execute
-from sealab.server.runs.report import Report
-from sealab.server.runs.request import CodeRequest
-from sealab.server.settings import Settings
-from sealab.server.skills.files import export_to, import_from
-from sealab.server.skills.use_cases import RunSkillRequest, SaveRequest
-from sealab.server.skills.use_cases import load as load_skill
-from sealab.server.skills.use_cases import run as run_skill
-from sealab.server.skills.use_cases import save as save_skill
+from sealab.server.base.home import Home
+from sealab.server.base.settings import Settings
+from sealab.server.interfaces.protocol.extensions.skills_extension import ServerWithSkills, found
+from sealab.server.use_cases.runs.execute import execute
+from sealab.server.use_cases.runs.report import Report
+from sealab.server.use_cases.runs.request import CodeRequest
+from sealab.server.use_cases.skills.files import export_to, import_from
+from sealab.server.use_cases.skills.use_cases import RunSkillRequest, SaveRequest
+from sealab.server.use_cases.skills.use_cases import load as load_skill
+from sealab.server.use_cases.skills.use_cases import run as run_skill
+from sealab.server.use_cases.skills.use_cases import save as save_skill
 
 from ...managed_python.kernel import needs_kernel
 

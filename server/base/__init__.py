@@ -1,0 +1,1 @@
+"""What all stand on: settings, home, database, files, errors, statistics."""

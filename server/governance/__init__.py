@@ -1,0 +1,1 @@
+"""Who may: identity, rights, policy, shares, sign-ins, and the audit log of it."""

@@ -1,0 +1,144 @@
+"""CPU seconds of today, by tenant and principal: counted in memory, kept in the operator's database.
+
+What was used is written a moment later, and what other processes wrote is read with that. So no run waits for the
+database but the first of a process, and two processes know of each other's use after `REFRESH_SECONDS` at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from ....skills_db.errors import SkillsDbError
+from ...base.errors import HostWorkBusy
+from ...base.host_work import Kind, in_thread
+from ...base.write_behind import WriteBehind
+
+if TYPE_CHECKING:
+    from ....skills_db.engine import Database
+    from ....skills_db.tenants.tenant_store import CpuDayStore, DayOf
+
+REFRESH_SECONDS = 5.0
+"""How old what is known of other processes may be when a run begins."""
+_WRITE_SECONDS = 1.0
+_DAY_SECONDS = 86_400
+_LOG = logging.getLogger(__name__)
+
+
+class CpuDays:
+    """Safe to use from several threads, `refreshed` from one event loop. `wall` gives seconds since 1970."""
+
+    def __init__(self, database: Callable[[], Database], wall: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._wall = wall
+        self._changing = threading.Lock()
+        self._stored: Mapping[DayOf, float] = {}
+        self._unwritten: Counter[DayOf] = Counter()
+        self._read_at: float | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._dropped_before = ""
+        self._writer: WriteBehind[tuple[DayOf, float]] = WriteBehind(
+            "CPU seconds of runs", self._write, wait_seconds_max=_WRITE_SECONDS, merge=_merged
+        )
+
+    def today(self) -> str:
+        """Return the day, of UTC."""
+        return self._moment().strftime("%Y-%m-%d")
+
+    def seconds_left_today(self) -> int:
+        """Return how long it is until the next day begins."""
+        return _DAY_SECONDS - int(self._wall()) % _DAY_SECONDS
+
+    async def refreshed(self) -> None:
+        """Wait until what is stored is known, and have it read anew where that is long ago.
+
+        Raises what reading it raises, as long as it was never read.
+        """
+        if self._read_at is None:
+            await in_thread(Kind.DATABASE, self._read, charged=False)
+        elif time.monotonic() - self._read_at > REFRESH_SECONDS and (self._reading is None or self._reading.done()):
+            self._reading = asyncio.create_task(self._read_again())
+
+    def add(self, tenant: str, principal: str, seconds: float) -> None:
+        """Count what was used; returns at once."""
+        from ....skills_db.tenants.tenant_store import DayOf
+
+        key = DayOf(tenant, principal, self.today())
+        with self._changing:
+            self._unwritten[key] += seconds  # type: ignore[assignment]  # a counter of seconds
+        self._writer.add((key, seconds))
+
+    def used_by(self, tenant: str, principal: str) -> float:
+        """Return what a principal used today."""
+        key = (tenant, principal, self.today())
+        with self._changing:
+            return self._stored.get(key, 0.0) + self._unwritten.get(key, 0.0)  # type: ignore[call-overload,no-any-return]  # equal to a `DayOf`
+
+    def used_by_tenant(self, tenant: str) -> float:
+        """Return what all principals of a tenant used today."""
+        today = self.today()
+        with self._changing:
+            return sum(
+                seconds
+                for known in (self._stored, self._unwritten)
+                for key, seconds in known.items()
+                if key.tenant == tenant and key.day == today
+            )
+
+    def close(self) -> None:
+        """Write what waits. Blocks."""
+        self._writer.close()
+
+    async def _read_again(self) -> None:
+        try:
+            await in_thread(Kind.DATABASE, self._read, charged=False)
+        except (SkillsDbError, HostWorkBusy) as error:
+            _LOG.warning("The CPU seconds that other processes used are not known now: %s", error)
+
+    def _read(self) -> None:
+        stored = self._store().of_day(self.today())
+        with self._changing:
+            self._stored = stored
+            self._read_at = time.monotonic()
+
+    def _write(self, used: list[tuple[DayOf, float]]) -> None:
+        store = self._store()
+        seconds = dict(used)
+        store.add(seconds)
+        stored = store.of_day(self.today())
+        with self._changing:
+            self._stored = stored
+            self._read_at = time.monotonic()
+            for key, each in seconds.items():
+                self._unwritten[key] -= each  # type: ignore[assignment]  # as above
+                if self._unwritten[key] <= _ROUNDING:
+                    del self._unwritten[key]
+        if self._dropped_before != self.today():
+            from ....skills_db.tenants.tenant_store import DAYS_KEPT
+
+            store.drop_before((self._moment() - timedelta(days=DAYS_KEPT - 1)).strftime("%Y-%m-%d"))
+            self._dropped_before = self.today()
+
+    def _moment(self) -> datetime:
+        return datetime.fromtimestamp(self._wall(), UTC)
+
+    def _store(self) -> CpuDayStore:
+        from ....skills_db.tenants.tenant_store import CpuDayStore
+
+        return CpuDayStore(self._database())
+
+
+_ROUNDING = 1e-9
+
+
+def _merged(used: list[tuple[DayOf, float]]) -> list[tuple[DayOf, float]]:
+    sums: dict[DayOf, float] = {}
+    for key, seconds in used:
+        sums[key] = sums.get(key, 0.0) + seconds
+    return list(sums.items())

@@ -1,0 +1,310 @@
+"""`sealab init`: sets sealab up in a minute. It shows each change, asks, and keeps a copy of what it changes.
+
+It finds the MCP clients of this machine, imports their servers, proposes which of their tools only read, gives the
+clients an entry that starts sealab, tries the isolation layers and runs one program.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import TypedDict, cast
+from urllib.parse import unquote, urlsplit
+
+from ....tools_registry.clients.importing import ImportPlan, plan
+from ....tools_registry.clients.own_entry import ClientFile, client_files, plan_entry, write
+from ....tools_registry.configuration import read, read_document, servers_of
+from ....tools_registry.errors import ConfigurationRefused
+from ...base.errors import Exit, UsageError
+from ...base.home import Home
+from ...base.terminal_escaping import one_line
+from .command import Audited, Command
+from .servers import imported, reached
+from .servers_test import classify, examined_servers, proposed_effects
+from .terminal import Here, Output, counted, nearest
+
+PROGRAM = """\
+import statistics
+statistics.median(len(word) for word in "agents run Python instead of calling tools".split())"""
+PROGRAM_ANSWER = "6"
+_UV_ENVIRONMENTS = ("archive-v0", "builds-v0", "environments-v2")
+"""Folders of uv's cache, in which nothing stays."""
+
+
+class WrittenEntry(TypedDict):
+    """One client: its file, and whether it has an entry for sealab now; `problem` says why not."""
+
+    client: str
+    file: str
+    state: str
+    backup: str | None
+    problem: str | None
+
+
+class Done(TypedDict):
+    """What was found and done. `imported` are names of servers, `proposed` their tools by effect."""
+
+    ok: bool
+    dry_run: bool
+    home: str
+    imported: list[str]
+    proposed: dict[str, dict[str, list[str]]]
+    clients: list[WrittenEntry]
+    level: str | None
+    program: str | None
+    problems: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """How questions are answered: by `--yes`, by no for all in a dry run, or by the user."""
+
+    yes: bool
+    dry_run: bool
+
+    def agreed(self, question: str, *, usual: bool = True) -> bool:
+        """Ask a question whose answer is yes or no; return is the usual answer."""
+        if self.dry_run:
+            return False
+        if self.yes:
+            return usual
+        while True:
+            try:
+                said = input(f"{question} [{'Y/n' if usual else 'y/N'}] ").strip().lower()
+            except EOFError:
+                raise UsageError("The input ended before all was answered. What was answered is done.") from None
+            if said in {"", "y", "yes", "n", "no"}:
+                return usual if not said else said.startswith("y")
+            print("Say y or n.")
+
+
+def _init(here: Here, *, yes: bool = False, dry_run: bool = False, client: Sequence[str] = ()) -> Output:
+    """Set up sealab: find clients, import their servers, add sealab to them, test it.
+
+    yes: ask no questions: use the defaults, and accept no proposals
+    dry_run: show what would be done, without doing it
+    client NAME: add sealab to this client alone; may be repeated (default: all that are found)
+    """
+    if not (yes or dry_run) and (here.json or not sys.stdin.isatty()):
+        raise UsageError("sealab init asks questions at a terminal. Give --yes to answer all, or --dry-run to look.")
+    with redirect_stdout(sys.stderr if here.json else sys.stdout):
+        done = _set_up(here, client, _Answers(yes, dry_run))
+    return Output(done, code=Exit.OK if done["ok"] else Exit.FAILED)
+
+
+init = Command(_init, audit=Audited())
+
+
+def _set_up(here: Here, only: Sequence[str], answers: _Answers) -> Done:
+    home = here.home
+    files = _found_clients(only)
+    done = Done(
+        ok=True,
+        dry_run=answers.dry_run,
+        home=str(home.root),
+        imported=[],
+        proposed={},
+        clients=[],
+        level=None,
+        program=None,
+        problems=[],
+    )
+    _heading("1. The MCP clients on this machine")
+    for file in files:
+        print(f"  {file.client:<16}{file.path}")
+    if not files:
+        print("  None was found. `sealab help` says how to start sealab by hand.")
+    _heading("2. Their servers")
+    done["imported"] = _imported(home, answers, done["problems"])
+    _heading("3. What their tools do")
+    done["proposed"] = _propose(here, done["imported"], answers)
+    _heading("4. sealab in the clients")
+    command = own_command(here.chosen.home, here.chosen.config)
+    done["clients"] = [_give_entry(file, command, home, answers) for file in files]
+    _heading("5. What keeps code apart here, and one program")
+    if answers.dry_run:
+        print("  Not tried in a dry run: `sealab doctor` does.")
+    else:
+        done["level"], done["program"] = _tried(home)
+    ran = answers.dry_run or done["program"] == PROGRAM_ANSWER
+    done["ok"] = ran and not any(each["state"] == "refused" for each in done["clients"])
+    _heading(_conclusion(done))
+    return done
+
+
+def _heading(text: str) -> None:
+    print(f"\n{text}", flush=True)
+
+
+def _conclusion(done: Done) -> str:
+    if done["dry_run"]:
+        return "Nothing was changed. `sealab init` does what is shown here."
+    if not done["ok"]:
+        return "Not all steps could be done; the lines above say what is left to do."
+    if any(each["state"] == "written" for each in done["clients"]):
+        return "Done. Start your client again, and ask it to run some Python with sealab."
+    return "Done."
+
+
+def _found_clients(only: Sequence[str]) -> list[ClientFile]:
+    files = client_files(Path.home(), os.environ)
+    names = [file.client for file in files]
+    for name in only:
+        if name not in names:
+            raise UsageError(
+                f"The client {name!r} is not on this machine.{nearest(name, names)} There are "
+                f"{', '.join(names) or 'none'}."
+            )
+    return [file for file in files if not only or file.client in only]
+
+
+def _imported(home: Home, answers: _Answers, problems: list[str]) -> list[str]:
+    """Import the servers of all clients into `mcp.json`; return the names of those that are new."""
+
+    def planned(present: Mapping[str, object]) -> ImportPlan:
+        return plan(present, Path.home(), Path.cwd(), os.environ)
+
+    found = planned(servers_of(read_document(home.servers_file), home.servers_file))
+    for each in found.found:
+        if each.action.value == "add":
+            print(f"  {one_line(each.name):<24}of {each.client}: {one_line(reached(each.shown))}")
+            for secret in each.secrets:
+                print(f"  {'':<24}its secret {one_line(secret.where)} stays there: set {secret.variable} for sealab")
+    for path, why in found.problems:
+        problems.append(f"{path}: {why}")
+        print(f"  {path}: {why}")
+    if not found.added:
+        print("  None that sealab does not have.")
+        return []
+    if not answers.agreed(f"Import {counted(len(found.added), 'server')} into {home.servers_file}?"):
+        return []
+    added = imported(home, planned).added
+    print(f"  Imported {counted(len(added), 'server')}. The clients keep them too.")
+    return list(added)
+
+
+def _propose(here: Here, names: Sequence[str], answers: _Answers) -> dict[str, dict[str, list[str]]]:
+    """Start the new servers, and propose of each tool whose server does not say so whether it only reads."""
+    if not names:
+        print("  There are no new servers to look at.")
+        return {}
+    configuration = read(here.home.servers_file, os.environ)
+    usable = [name for name in names if name in configuration.enabled]
+    for name in names:
+        if name in configuration.problems:
+            print(f"  {one_line(configuration.problems[name])}")
+    if not usable or not answers.agreed(f"Start {counted(len(usable), 'server')} to see what they offer?"):
+        return {}
+    print(f"  Starting {', '.join(map(one_line, usable))} …", flush=True)
+    result: dict[str, dict[str, list[str]]] = {}
+    for tested in asyncio.run(examined_servers(here, configuration, usable)):
+        name = str(tested["name"])
+        if not tested["ok"]:
+            print(f"  {one_line(name)}: {one_line(str(tested['error']))}")
+            continue
+        print(f"  {one_line(name)}: {counted(cast('int', tested['tool_count']), 'tool')}")
+        effects = proposed_effects(tested)
+        if not effects:
+            continue
+        result[name] = {
+            effect: [tool for tool, each in effects.items() if each == effect] for effect in ("read", "write")
+        }
+        for effect, tools in result[name].items():
+            if tools:
+                print(f"    its server does not say so; proposed as {effect}: {one_line(', '.join(tools))}")
+        if answers.agreed(f"Take that for {one_line(name)}? What reads runs without a question.", usual=False):
+            classify(here.home, name, tested)
+        else:
+            print(f"    `sealab servers test {shlex.quote(name)} --accept` takes that; until then all of these ask.")
+    return result
+
+
+def _give_entry(file: ClientFile, command: Sequence[str], home: Home, answers: _Answers) -> WrittenEntry:
+    """Show what would be written into a client's file, ask, and write it."""
+    told = WrittenEntry(client=file.client, file=str(file.path), state="kept", backup=None, problem=None)
+    try:
+        change = plan_entry(file, command, Path.home())
+        if change is None:
+            print(f"  {file.client}: starts sealab already.")
+            return {**told, "state": "there"}
+        print(f"  {file.client}: {file.path} gets")
+        for line in textwrap.dedent(change.added.strip("\r\n")).splitlines():
+            print(f"    {line}")
+        if not answers.agreed(f"Write it for {file.client}?"):
+            return told
+        home.prepare()
+        backup = write(change, home.backups)
+    except ConfigurationRefused as refusal:
+        print(f"  {file.client}: {file.path} stays as it is: {refusal}")
+        print(f"    Its entry would be: {shlex.join(command)}")
+        return {**told, "state": "refused", "problem": str(refusal)}
+    print(f"  Written.{'' if backup is None else f' What it was is kept in {backup}.'}")
+    return {**told, "state": "written", "backup": None if backup is None else str(backup)}
+
+
+def own_command(home: str | None, config: str | None = None) -> list[str]:
+    """Return the command that starts this sealab, as a client can use it that has no PATH of the user's."""
+    beside = Path(sys.executable).parent / "sealab"
+    uvx = shutil.which("uvx")
+    if uvx is not None and any(part in _UV_ENVIRONMENTS for part in Path(sys.prefix).parts):
+        source = _source()
+        command = [uvx, *(["--from", source] if source else []), "sealab"]
+    elif os.access(beside, os.X_OK):
+        command = [str(beside)]
+    else:
+        command = [sys.executable, "-P", "-m", "sealab.server"]
+    chosen = home or os.environ.get("SEALAB_HOME")
+    for option, path in (("--home", chosen), ("--config", config)):
+        command += [option, str(Path(path).expanduser().absolute())] if path else []
+    return command
+
+
+def _source() -> str | None:
+    """Return what `uvx --from` installed sealab from, if that was no registry: a folder, a repository or a file.
+
+    PEP 610 says how an installer writes it down.
+    """
+    try:
+        written = json.loads(distribution("sealab").read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:
+        return None
+    url = cast("str", written.get("url", ""))
+    if "vcs_info" in written:
+        return f"{written['vcs_info']['vcs']}+{url}"
+    return unquote(urlsplit(url).path) if url.startswith("file://") else url or None
+
+
+def _tried(home: Home) -> tuple[str | None, str | None]:
+    """Return the level that the doctor finds, and what a program answers; print both."""
+    print("  sealab doctor …", flush=True)
+    doctor = _sealab("doctor", "--json", "--home", str(home.root))
+    level: str | None = None
+    try:
+        findings = json.loads(doctor.stdout)
+        level = findings["level"]
+        print(f"  Level {level}, where {findings['required_level']} is required. {findings['problem'] or ''}".rstrip())
+    except (ValueError, KeyError):
+        print(f"  {doctor.stderr.strip()}")
+    print("  sealab run - …", flush=True)
+    ended = _sealab("run", "-", "--home", str(home.root), given=PROGRAM)
+    answer = ended.stdout.strip()
+    print("\n".join(f"    >>> {line}" for line in PROGRAM.splitlines()))
+    print(f"    {answer}" if ended.returncode == 0 else f"  {ended.stderr.strip()}")
+    return level, answer if ended.returncode == 0 else None
+
+
+def _sealab(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command of this sealab in a process of its own: the doctor wants one without threads."""
+    command = [sys.executable, "-P", "-m", "sealab.server", *arguments]
+    return subprocess.run(command, input=given, capture_output=True, text=True, check=False)

@@ -1,0 +1,220 @@
+"""`sealab pii forget`: shows what is kept of a person, and erases it."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from ...base.errors import UsageError
+from ...base.terminal_escaping import one_line as escaped
+from ...governance.audit.audit_log import audit_store
+from ...governance.audit.trail import AuditKind
+from ...governance.caller import LOCAL
+from .opened import OpenedHome, opened_log, opened_vault
+from .terminal import Here, Output, print_error
+
+if TYPE_CHECKING:
+    from ....skills_db.vault import Person, PersonValue, Vault
+    from ...privacy.erasure import Eraser, Traces
+
+HOME, SCOPE_SHOWN = "home", 8
+_SHOWN_MAX = 200
+_LINES_MAX = 1 << 62
+_OF_MANY = frozenset({"LOCATION", "ZIP", "DOB", "IP", "MAC"})
+"""Types whose values are looked for in files only where they are asked for."""
+
+
+def forget(
+    here: Here,
+    value: str | None = None,
+    *,
+    scope: str | None = None,
+    only: bool = False,
+    yes: bool = False,
+    files: bool = False,
+    skills: bool = False,
+) -> Output:
+    """Show what is kept of a person, and erase it with --yes.
+
+    value: a name, an address, anything; or a token; - reads it from stdin
+    scope: erase all values of this scope, as the audit names it; `home` is the scope of this home
+    only: leave what stood in one record with it
+    yes: erase it; else it is shown only
+    files: erase it from files of the workspace too
+    skills: erase it from the code of skills too, and remove those that are named so
+    """
+    from ...base.storage.opening import open_workspace
+    from ...privacy.erasure import Eraser, traces
+
+    if (value is None) is (scope is None):
+        raise UsageError("It is not clear what to forget. Give either a value, such as a name, or --scope SCOPE.")
+    if scope is not None:
+        return _forget_scope(here, scope, erases=yes)
+    value = sys.stdin.read().strip("\r\n") if value == "-" else str(value)
+    if not value.strip():
+        raise UsageError("There is nothing to forget. Give a value, such as a name.")
+    with opened_vault(here.home, here.settings) as work:
+        vault = work.privacy.vault()
+        person = vault.person(value)
+        gone = (*person.found, *(() if only else person.linked))
+        sought = [each.entry.value for each in (*person.found, *gone) if _is_sought(each, person.found)]
+        named = {(each.plain, each.type) for each in sought} or {(value, "PERSON")}  # files may have it all the same
+        eraser = Eraser(named, work.privacy.detectors.texts_of)
+        with open_workspace(here.settings, here.home, work.database) as workspace:
+            database, journals = work.database(), work.journal.store()
+            where = traces(eraser, workspace, database, journals, erases=yes, in_files=files, in_skills=skills)
+        lines = _audit_lines(here, work, eraser)
+        if yes:
+            types = vault.forget_entries(gone)
+            work.privacy.note("forget", "terminal", types, scope=LOCAL.scope)
+        else:
+            types = _types(gone)
+    told = {"found": person.found, "linked": person.linked, "shared": person.shared}
+    data = {
+        "erased": yes,
+        "forgotten": sum(types.values()),
+        "types": types,
+        **{name: list(map(_told, values)) for name, values in told.items()},
+        **asdict(where),
+        "audit_lines": lines,
+    }
+
+    def shown() -> None:
+        _print_person(person, yes=yes, only=only)
+        _print_traces(where, yes=yes, files=files, skills=skills)
+        if lines:
+            print(
+                f"Left in lines {_some(lines)} of the audit log, which name a skill and are never changed. `sealab "
+                "audit trim` removes all lines before a moment."
+            )
+        _tell_to_repeat(yes=yes)
+
+    return Output(data, shown)
+
+
+def _forget_scope(here: Here, said: str, *, erases: bool) -> Output:
+    with opened_vault(here.home, here.settings) as work:
+        vault, journals = work.privacy.vault(), work.journal.store()
+        name = _scope_named(vault, said)
+        runs = journals.of_owner(name)
+        if erases:
+            types = vault.forget_scope(name)
+            journals.forget_scope(name)
+            work.privacy.note("forget", "terminal", types, scope=LOCAL.scope)
+        else:
+            types = vault.types_of_scope(name)
+
+    def shown() -> None:
+        print(f"{'Forgotten' if erases else 'Would be forgotten'}: {of_types(types)}.")
+        _print_runs(runs, yes=erases)
+        _tell_to_repeat(yes=erases)
+
+    return Output({"erased": erases, "forgotten": sum(types.values()), "types": types, "runs": runs}, shown)
+
+
+def _audit_lines(here: Here, work: OpenedHome, eraser: Eraser) -> list[int]:
+    """Return the lines of the audit log in which a skill is named after the person. None are changed."""
+    from ....skills_db.audit.audit_store import Wanted
+
+    kinds = (AuditKind.SKILL_SAVED, AuditKind.SKILL_DELETED, AuditKind.SKILL_PUBLISHED)
+    home = here.home
+    is_tenant = home.operators is not None
+    own = nullcontext(audit_store(work.database, work.privacy.key))
+    with opened_log(home, here.settings) if is_tenant else own as log:
+        return [
+            line.number
+            for kind in kinds
+            for line in log().lines(Wanted(event=kind, tenant=home.tenant if is_tenant else None, limit=_LINES_MAX))
+            if any(isinstance(each, str) and eraser.holds(each) for each in line.event.details.values())
+        ]
+
+
+def _is_sought(value: PersonValue, found: Sequence[PersonValue]) -> bool:
+    """Return whether a value tells of the person wherever it stands: a town or a date that is linked does not."""
+    return value in found or value.entry.value.type not in _OF_MANY
+
+
+def _types(values: Sequence[PersonValue]) -> dict[str, int]:
+    return dict(sorted(Counter(each.entry.value.type for each in values).items()))
+
+
+def _told(value: PersonValue) -> dict[str, str]:
+    entry = value.entry
+    return {"value": entry.value.plain, "type": entry.value.type, "token": entry.shown, "scope": value.scope}
+
+
+def _print_person(person: Person, *, yes: bool, only: bool) -> None:
+    verb = "Forgotten" if yes else "Would be forgotten"
+    beside = "Left, though it stood in one record with it" if only else f"{verb}, since it stood in one record"
+    for head, values in (
+        (verb, person.found),
+        (beside, person.linked),
+        ("Left, since it stands in records of others too", person.shared),
+    ):
+        print(f"{head}: {of_types(_types(values))}.")
+        for each in values[:_SHOWN_MAX]:
+            print(f"  {each.entry.value.type:<12} {escaped(each.entry.value.plain)}")
+        if len(values) > _SHOWN_MAX:
+            print(f"  and {len(values) - _SHOWN_MAX} more, which --json names")
+
+
+def _print_traces(where: Traces, *, yes: bool, files: bool, skills: bool) -> None:
+    verb = "Erased from" if yes else "Would be erased from"
+    removed = "Removed for good, with all versions:" if yes else "Would be removed for good, with all versions:"
+    _print_runs(where.runs, yes=yes)
+    of_files = verb if files else "Left in (--files erases it)"
+    for head, names in (
+        (f"{verb} kept runs", where.archive),
+        (f"{verb} recordings of skills", where.recordings),
+        (f"{verb} descriptions and tags of skills", where.descriptions),
+        (f"{verb if skills else 'Left in (--skills erases it)'} code and tests of skills", where.skills),
+        (f"{removed if skills else 'Left (--skills removes them)'} skills named so", where.skill_names),
+        (f"{of_files} workspace files", where.files),
+        ("Left in packed workspace files and databases, which cannot be changed here", where.fixed),
+    ):
+        if names:
+            print(f"{head}: {', '.join(map(escaped, names))}")
+    if where.skills and skills and yes:
+        print("What these skills run has changed: `sealab skills test` shows whether they still do what they should.")
+    if where.at_work:
+        print(
+            f"Still at work, and may yet write of the person: {', '.join(where.at_work)}. Forget again once they have "
+            "ended."
+        )
+
+
+def _some(numbers: Sequence[int]) -> str:
+    more = len(numbers) - _SHOWN_MAX
+    return ", ".join(map(str, numbers[:_SHOWN_MAX])) + (f" and {more} more, which --json names" if more > 0 else "")
+
+
+def _print_runs(runs: Sequence[str], *, yes: bool) -> None:
+    if runs:
+        verb = "Erased" if yes else "Would be erased"
+        print(f"{verb} whole, so that they cannot be shown or run again: journals of the runs {', '.join(runs)}")
+
+
+def _tell_to_repeat(*, yes: bool) -> None:
+    if not yes:
+        print_error("sealab: Nothing was erased. Say --yes to erase it.")
+
+
+def _scope_named(vault: Vault, said: str) -> str:
+    """Return the scope that is meant: by its name in the audit or, since the audit prints no more, how that begins."""
+    if said == HOME:
+        return vault.scope_name(LOCAL.scope)
+    meant = [name for name in vault.scopes() if name.startswith(said)] if len(said) >= SCOPE_SHOWN else []
+    if len(meant) != 1:
+        raise UsageError(
+            f"{said!r} does not name exactly one scope that has values. Give it as `sealab pii audit` does, or home."
+        )
+    return meant[0]
+
+
+def of_types(types: Mapping[str, int]) -> str:
+    """Return how many there are of each type, in words."""
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(types.items())) or "nothing"

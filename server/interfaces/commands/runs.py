@@ -1,0 +1,283 @@
+"""`sealab runs`: which runs were journaled, what each did, and whether it does the same again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from ....sandbox.job import Json
+from ...base.errors import Exit, UsageError
+from ...base.settings import Settings
+from ...base.terminal_escaping import one_line
+from ...governance.caller import Caller
+from ...use_cases.runs.background.background_listing import (
+    STATUSES,
+    ListedRun,
+    Wanted,
+    cancel,
+    check_replayable,
+    check_resumable,
+    listed_runs,
+    recorded_run,
+)
+from ...use_cases.runs.hidden_transcripts import hidden_list, hidden_transcript
+from .command import Audited, Group
+from .opened import OpenedHome, home_of_run, opened_homes, running_with
+from .terminal import Here, Output, moment_of, print_error, read_source, report_output
+
+if TYPE_CHECKING:
+    from ....skills_db.journal.records import Journal as RunRecord
+    from ...use_cases.journal.transcript import Transcript
+
+_SHOWN_CHARS = 500
+"""Characters of an argument, an answer, a result or an output that are shown; `--json` has them whole."""
+
+
+runs = Group(of_all_tenants=True)
+
+
+@runs.command()
+def list_(
+    here: Here,
+    *,
+    who: str | None = None,
+    tool: str | None = None,
+    outcome: str | None = None,
+    status: str | None = None,
+    failed: bool = False,
+    since: str | None = None,
+    limit: int = 50,
+) -> Output:
+    """List the runs that were journaled, the newest first.
+
+    who P: those of this principal
+    tool: those that called this tool, such as crm.send
+    outcome: those that ended so, or are queued, running, waiting or cut
+    status: the same as --outcome
+    failed: those that ended badly, or were cut
+    since TIME: those that began since: 30m, 12h, 7d or 2026-11-25T14:00
+    limit N: the newest N (50)
+    """
+    if limit < 1:
+        raise UsageError(f"--limit cannot be {limit}. Give a number from 1 up.")
+    for option, given in (("--outcome", outcome), ("--status", status)):
+        if given not in (None, *STATUSES):
+            raise UsageError(f"{option} cannot be {given}. Give one of {', '.join(STATUSES)}.")
+    began = 0.0 if since is None else moment_of(since, "--since")
+    told = told_runs(here, Wanted(who, tool, outcome or status, failed=failed, since=began, limit=limit))
+    return Output({"count": len(told), "runs": told}, run_lines(told))
+
+
+def told_runs(here: Here, wanted: Wanted) -> list[Transcript]:
+    """Return what a list says of the runs of the homes that a command looks at, the newest first."""
+    found = [each for home in opened_homes(here) for each in runs_in(home, wanted)]
+    found.sort(key=lambda run: run.began, reverse=True)
+    return [run.told for run in found[: wanted.limit]]
+
+
+def runs_in(home: OpenedHome, wanted: Wanted) -> list[ListedRun]:
+    """Return what a list says of the runs of one home, newest first, with tokens in place of personal data."""
+    listed = listed_runs(home.journal.store(), home.journal.background(), wanted)
+    told = asyncio.run(hidden_list(home.privacy, listed)) if listed else []
+    return [run._replace(told={"tenant": home.home.tenant, **each}) for run, each in zip(listed, told, strict=True)]
+
+
+@runs.command()
+def show(here: Here, run: str) -> Output:
+    """Show what a run did: its code, where its time went, each call, its output and its result.
+
+    run: the run_id of a report or of `sealab runs list`
+    """
+    with home_of_run(here, run) as home:
+        told = _hidden_run(home, run)
+    return Output(told, _lines(told))
+
+
+@runs.command(audit=Audited("exported", run="run"))
+def export(here: Here, run: str, *, output: Path | None = None) -> int:
+    """Write what a run did to one file, with tokens in place of personal data.
+
+    run: the run_id of a report or of `sealab runs list`
+    output FILE: write to this file instead of stdout
+    """
+    with home_of_run(here, run) as home:
+        told = _hidden_run(home, run)
+    text = json.dumps(told, ensure_ascii=False, indent=None if here.json else 2)
+    if output is None:
+        print(text)
+        return Exit.OK
+    try:
+        output.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise UsageError(
+            f"{output} cannot be written: {error.strerror}. Name a file in a folder that you may write to."
+        ) from None
+    return Exit.OK
+
+
+@runs.command()
+async def replay(here: Here, run: str, *, edit: str | None = None) -> Output:
+    """Run it again from its journal, send nothing, and say whether it does the same.
+
+    run: the run_id of a report or of `sealab runs list`
+    edit FILE: run this code instead, - for stdin; from its first new call on, calls are made
+    """
+    from ...use_cases.runs import replay as use_case
+
+    code = None if edit is None else read_source(edit)
+    with home_of_run(here, run) as home:
+        check_replayable(home.journal.store(), home.journal.background(), run)
+        journals = home.journal.store()
+        settings = _with_limits(here.settings, map(journals.journal, journals.session_until(run)))
+        if code is not None:
+            caller = Caller(ask=_ask if edit != "-" and sys.stdin.isatty() else None)
+            async with running_with(settings, home.home) as app:
+                report, answers = await use_case.replay_edited(app.executor, run, code, caller=caller)
+            made = f"{len(answers.sent)} made" if answers.sent else "none made"
+            calls = f"Calls: {answers.answered} answered from the journal, {made}."
+            data = {"report": report, "answered": answers.answered, "made": answers.sent}
+            return report_output(report, data, note=calls)
+        async with running_with(settings, home.home) as app:
+            replayed = await use_case.replay(app.pools, app.journal, run)
+        difference = None
+        if replayed.difference is not None:
+            scope = journals.journal(replayed.run_id).scope
+            difference = await home.privacy.hide_text(scope, replayed.difference)
+    same = difference is None
+    return Output(
+        {"run_id": replayed.run_id, "same": same, "answered": replayed.answered, "difference": difference},
+        f"The same: {replayed.answered} calls were answered from the journal, and the run ended as it had."
+        if same
+        else f"Different in {replayed.run_id}: {difference}.",
+        Exit.OK if same else Exit.FAILED,
+    )
+
+
+@runs.command()
+async def resume(here: Here, run: str) -> Output:
+    """Go on with a run that was cut, from where its journal ends.
+
+    run: the run_id of a report or of `sealab runs list`
+    """
+    from ...use_cases.runs import resume as use_case
+
+    with home_of_run(here, run) as home:
+        journal = check_resumable(home.journal.store(), home.journal.background(), run)
+        async with running_with(_with_limits(here.settings, [journal]), home.home) as app:
+            ask = _ask if sys.stdin.isatty() else None
+            return report_output((await use_case.resume(app.executor, run, ask=ask)).report)
+
+
+@runs.command(audit=Audited(run="run"))
+def cancel_(here: Here, run: str) -> Output:
+    """End a run, whether it waits or runs, and whoever waits for it.
+
+    run: the run_id of a report or of `sealab runs list`
+    """
+    with home_of_run(here, run) as home:
+        status, sentence = cancel(home.journal.store(), home.journal.background(), run)
+    return Output({"run_id": run, "status": status}, sentence)
+
+
+async def _ask(question: str, covers: Sequence[str]) -> str | None:
+    """Ask on the terminal; only a plain yes is one, and it covers the least."""
+    print_error(f"{question}\nApprove? [y/N]")
+    answer = await asyncio.to_thread(sys.stdin.readline)
+    if answer.strip().lower() not in {"y", "yes"}:
+        return None
+    return covers[0] if covers else ""
+
+
+def _with_limits(settings: Settings, journals: Iterable[RunRecord]) -> Settings:
+    """Return the settings to run something again under: no maximum is below what it was allowed then.
+
+    A background run has limits of its own, and the operator may have lowered the others since.
+    """
+    seconds, memory_mb = settings.max_timeout_seconds, settings.max_memory_mb
+    for each in journals:
+        seconds = max(seconds, cast("float", each.header["timeout_seconds"]))
+        memory_mb = max(memory_mb, cast("int", each.header["memory_mb"]))
+    return replace(settings, max_timeout_seconds=seconds, max_memory_mb=memory_mb)
+
+
+def _hidden_run(home: OpenedHome, run_id: str) -> Transcript:
+    """Return what a run did, with tokens of its owner in place of personal data."""
+    found = recorded_run(home.journal.store(), home.journal.background(), run_id)
+    return {"tenant": home.home.tenant, **asyncio.run(hidden_transcript(home.privacy, found))}
+
+
+def run_lines(runs: Sequence[Mapping[str, Json]]) -> Iterator[str]:
+    """Give the lines of a list of runs: of each one, and below it how its code begins and why it failed."""
+    if not runs:
+        yield "There are no runs that fit."
+    for run in runs:
+        tools = cast("Mapping[str, Mapping[str, int]]", run["tools"])
+        called = ", ".join(f"{name} {sum(counts.values())}" for name, counts in tools.items())
+        session = cast("Mapping[str, Json] | None", run.get("session"))
+        place = (
+            "  in the background"
+            if run.get("background")
+            else ""
+            if session is None
+            else f"  session {session['name']}{_numbered(session['number'])}"
+        )
+        parts = (f"{run['run_id']}  {run['began']}  {run['status']:<9}", f"{run['elapsed_ms']} ms", _owner(run), called)
+        yield one_line("  ".join(filter(None, parts)) + place)
+        yield from (one_line(f"    {run[name]}") for name in ("code", "reason") if run[name])
+
+
+def _owner(told: Mapping[str, Json]) -> str:
+    return f"{told['tenant']}/{told['who']}" if told["who"] else str(told["tenant"])
+
+
+def _numbered(number: Json) -> str:
+    return "" if number is None else f" #{number}"  # in full Python the programs of a session have none
+
+
+def _lines(told: Transcript) -> Iterator[str]:
+    began, ms = told["began"], told["ms"]
+    took = "has not ended" if ms is None else f"took {ms} ms"
+    yield one_line(
+        f"run {told['run_id']} of {_owner(told)}: {told['status']}, began {began}, {took}, {told['isolation']}"
+    )
+    for name in ("reason", "session", "incomplete", "context_vars", "arguments"):
+        if told.get(name):
+            yield f"{name}: {_cut(told[name])}"
+    if timeline := cast("Mapping[str, Json]", told["timeline"]):
+        yield "time: " + ", ".join(
+            f"{name.removesuffix('_ms').replace('_', ' ')} {ms:g} ms" for name, ms in timeline.items()
+        )
+    yield from ("", "code:")
+    for number, line in enumerate(str(told["code"]).splitlines(), 1):
+        yield f"{number:5}  {line}"
+    yield from ("", "calls:")
+    for each in cast("Sequence[Mapping[str, Json]]", told["calls"]):
+        yield from _call_lines(each)
+    end = cast("Mapping[str, Json] | None", told["end"])
+    if end is not None:
+        yield ""
+        for name in ("error", "output", "stderr", "result"):
+            if end.get(name) not in (None, ""):
+                yield f"{name}: {_cut(end[name])}"
+
+
+def _call_lines(call: Mapping[str, Json]) -> Iterator[str]:
+    ms = "" if call["ms"] is None else f", {call['ms']:g} ms" if isinstance(call["ms"], int | float) else ""
+    change = " (changes something)" if call.get("changes") else ""
+    arguments = "" if call["arguments"] is None else _cut(call["arguments"])
+    yield f"{call['n']:5}  at {call['at_ms']} ms{ms}  {call['call']}({arguments}){change}"
+    for name in ("answer", "error", "outcome"):
+        if name in call:
+            yield f"       {name}: {_cut(call[name])}"
+
+
+def _cut(value: Json) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if len(text) <= _SHOWN_CHARS:
+        return text
+    return f"{text[:_SHOWN_CHARS]}… ({_SHOWN_CHARS} of {len(text)} characters; --json shows all)"

@@ -1,0 +1,154 @@
+"""`sealab status`: what runs, waits and fails now, and what is used of shares and disk; `sealab top` repeats it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+from ....sandbox.job import Json
+from ....skills_db import DATABASE_FILE
+from ....skills_db.journal.records import QUEUED, RUNNING, WAITING
+from ....skills_db.tenants.tenant_store import CpuDayStore
+from ...base.errors import UsageError
+from ...base.home import Home
+from ...base.terminal_escaping import one_line
+from ...governance.scopes import principal_of
+from ...governance.shares.cpu_days import CpuDays
+from ...use_cases.runs.background.background_listing import Wanted
+from ...use_cases.upstream_tools.registry_state import failing_servers, opened_state
+from .approvals import approvals_in
+from .command import Command
+from .opened import opened_homes
+from .runs import run_lines, runs_in
+from .terminal import Here, Output, counted, moment, moment_of
+
+if TYPE_CHECKING:
+    from ....skills_db.engine import Database
+    from ...base.settings import Settings
+
+_SHOWN = 10
+_ERRORS_SHOWN = 5
+_ERRORS_SINCE = "1d"
+_UNENDED_MAX = 1000
+_CLEAR = b"\x1b[H\x1b[2J"
+"""Cursor to the top left, and clear the screen (ECMA-48, CUP and ED)."""
+_MB = 1_000_000
+
+
+def _status(here: Here) -> Output:
+    """Show on one screen what runs, waits and fails, and what is used of shares and disk."""
+    told = now(here)
+    return Output(told, _lines(told))
+
+
+def _top(here: Here, *, every: float = 2.0, once: bool = False) -> int:
+    """Show what `sealab status` shows again and again, until Ctrl-C.
+
+    every SECONDS: how long one screen stays (2)
+    once: show it once, as where stdout is no terminal
+    """
+    if every <= 0:
+        raise UsageError(f"--every cannot be {every:g}. Give a number of seconds above 0.")
+    while True:
+        lines = [*_lines(now(here))]
+        if once or not sys.stdout.isatty():
+            return Output(None, lines).printed(as_json=False)
+        sys.stdout.flush()
+        sys.stdout.buffer.write(_CLEAR)
+        Output(None, lines[: shutil.get_terminal_size().lines - 1]).printed(as_json=False)
+        sys.stdout.flush()
+        time.sleep(every)
+
+
+status = Command(_status, of_all_tenants=True)
+top = Command(_top, has_json=False, of_all_tenants=True)
+
+
+def now(here: Here) -> dict[str, Json]:
+    """Return how all tenants stand, or the one that is named."""
+    unended = Wanted(unended=True, limit=_UNENDED_MAX)
+    failed = Wanted(failed=True, since=moment_of(_ERRORS_SINCE, "--since"), limit=_ERRORS_SHOWN)
+    at_work, errors, approvals = [], [], []
+    shares: list[Json] = []
+    for home in opened_homes(here):
+        at_work += runs_in(home, unended)
+        errors += runs_in(home, failed)
+        approvals += approvals_in(home)
+        if home.home.operators is None:
+            shares = [*_shares(here.settings, home.database())]
+    at_work.sort(key=lambda run: run.began)
+    errors.sort(key=lambda run: run.began, reverse=True)
+    with opened_state(here.home, here.settings.database_url) as state:
+        failing = failing_servers(state)
+    told = [run.told for run in at_work]
+    return {
+        "at": moment(time.time()),
+        "running": [run for run in told if run["status"] == RUNNING],
+        "waiting": [run for run in told if run["status"] in {QUEUED, WAITING}],
+        "approvals": cast("Json", approvals),
+        "failing_servers": [
+            {
+                "name": name,
+                "since": moment(cast("float", each["since"])),
+                "last_error": cast("Json", each["last_error"]),
+            }
+            for name, each in failing.items()
+        ],
+        "shares": shares,
+        "disk": _disk(here.home),
+        "last_errors": [run.told for run in errors[:_ERRORS_SHOWN]],
+    }
+
+
+def _shares(settings: Settings, database: Database) -> Iterator[dict[str, Json]]:
+    """Give the CPU seconds of today (UTC), which are kept where they are bounded."""
+    most = settings.caller_cpu_seconds_per_day
+    for key, seconds in CpuDayStore(database).of_day(CpuDays(lambda: database).today()).items():
+        used: dict[str, Json] = {"tenant": key.tenant, "who": principal_of(key.principal)}
+        yield used | {"cpu_seconds_today": round(seconds, 1), "cpu_seconds_per_day": most or None}
+
+
+def _disk(home: Home) -> dict[str, Json]:
+    disk = shutil.disk_usage(home.root)
+    database = home.root / DATABASE_FILE
+    return {
+        "home": str(home.root),
+        "free_bytes": disk.free,
+        "total_bytes": disk.total,
+        "database_bytes": database.stat().st_size if database.exists() else None,
+    }
+
+
+def _lines(told: Mapping[str, Json]) -> Iterator[str]:
+    running, waiting, approvals, failing, shares, errors = (
+        cast("Sequence[Mapping[str, Json]]", told[name])
+        for name in ("running", "waiting", "approvals", "failing_servers", "shares", "last_errors")
+    )
+    disk = cast("Mapping[str, Json]", told["disk"])
+    yield (
+        f"{told['at']}  {len(running)} running, {len(waiting)} waiting, "
+        f"{counted(len(approvals), 'approval')}, {counted(len(failing), 'failing server')}"
+    )
+    kept = disk["database_bytes"]
+    database = "" if not isinstance(kept, int) else f", database {kept / _MB:.1f} MB"
+    free, total = (cast("int", disk[name]) // _MB for name in ("free_bytes", "total_bytes"))
+    yield one_line(f"disk of {disk['home']}: {free} of {total} MB free{database}")
+    for each in shares:
+        most = "" if each["cpu_seconds_per_day"] is None else f" of {each['cpu_seconds_per_day']:g}"
+        yield one_line(f"share of {each['tenant']}/{each['who']}: {each['cpu_seconds_today']} CPU s today{most}")
+    for title, runs in (("running", running), ("waiting", waiting), ("last errors", errors)):
+        if runs:
+            yield from ("", f"{title}:", *run_lines(runs[:_SHOWN]))
+        if len(runs) > _SHOWN:
+            yield f"and {len(runs) - _SHOWN} more; `sealab runs list` shows them."
+    if approvals:
+        yield from ("", "approvals:")
+    for each in approvals[:_SHOWN]:
+        yield one_line(f"{each['id']}  {each['at']}  {each['tenant']}/{each['who']}  {each['question']}")
+    if failing:
+        yield from ("", "failing servers:")
+    for each in failing:
+        yield one_line(f"{each['name']}  since {each['since']}  {each['last_error']}")

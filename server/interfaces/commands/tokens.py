@@ -1,0 +1,184 @@
+"""`sealab tokens`: gives out, lists and revokes the tokens that `AUTH=tokens` asks for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ...base.errors import UsageError
+from ...base.identity import DEFAULT_TENANT, Right
+from ...governance.access.names import DEFAULT_SCOPE, principal_name, rights_of, tenant_name
+from ...governance.access.token_text import digest_of, new_token
+from .command import Audited, Group
+from .opened import trail_beside
+from .terminal import Here, Output, moment, print_error, span_of
+
+if TYPE_CHECKING:
+    from ....skills_db.engine import Database
+    from ....skills_db.tokens import StoredToken, TokenStore
+    from ...use_cases.tenants.sign_outs import SignedOut
+
+_NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class _Operators:
+    """The open database of the operator's home, and the tokens in it."""
+
+    database: Database
+    store: TokenStore
+
+
+@contextmanager
+def _opened(here: Here) -> Iterator[_Operators]:
+    from ....skills_db.tokens import TokenStore
+    from ...use_cases.tenants.contents import operators_database
+
+    with operators_database(here.settings, here.home) as database:
+        yield _Operators(database, TokenStore(database))
+
+
+tokens = Group(opens=_opened)
+
+
+@tokens.command(audit=Audited("token.created"))
+def create(
+    here: Here,
+    opened: _Operators,
+    name: str,
+    *,
+    scope: Sequence[str] = (),
+    expires: str = "90d",
+    tenant: str = DEFAULT_TENANT,
+    principal: str | None = None,
+) -> Output:
+    """Make a token and print it, this once.
+
+    name: what lists call it, such as ci or ada@laptop
+    scope: what it may do: run, run:process, run:container, skills:read, skills:write, tools:read, tools:write, files,
+        privacy:restore, approve, admin; default (all but run:process, approve and admin) stands for those of a token
+        that is given none. Repeat it, or part several by commas
+    expires TIME: how long it counts: 30m, 12h, 90d, 8w or never
+    tenant: the tenant that it belongs to
+    principal: whom it stands for, whose sessions and runs it reaches; else NAME
+    """
+    name, tenant = principal_name(name), tenant_name(tenant)
+    rights = rights_of([part.strip() for each in scope or [DEFAULT_SCOPE] for part in each.split(",")])
+    now, token = time.time(), new_token()
+    made = opened.store.put(
+        digest_of(token),
+        name=name,
+        tenant=tenant,
+        principal=name if principal is None else principal_name(principal),
+        scopes=[right.value for right in Right if right in rights],
+        now=now,
+        expires=_end_of(expires, now),
+    )
+    here.told |= {"token": made.id, "of": made.principal, "scopes": " ".join(made.scopes)}
+    until = "never expires" if made.expires is None else f"expires at {moment(made.expires)}"
+
+    def shown() -> None:
+        print(token, flush=True)
+        print_error(
+            f"Token {made.id} of {made.principal} in tenant {made.tenant}: it {until}, and may "
+            f"{' '.join(made.scopes)}. It is not kept and not shown again."
+        )
+
+    return Output({"token": token, **_told(made)}, shown)
+
+
+@tokens.command()
+def list_(_here: Here, opened: _Operators, *, tenant: str | None = None) -> Output:
+    """List all tokens, without the tokens themselves.
+
+    tenant: those of one tenant
+    """
+    stored = opened.store.listed(None if tenant is None else tenant_name(tenant))
+    told = [_told(each) for each in stored]
+
+    def shown() -> None:
+        for token, each in zip(stored, told, strict=True):
+            used = f"last used {each['last_used']}" if each["last_used"] else "not used"
+            print(token.id, token.name, f"{token.tenant}/{token.principal}", each["state"], used, sep="  ")
+            print(f"    {' '.join(token.scopes)}")
+
+    return Output({"count": len(told), "tokens": told}, shown if told else "There is no token.")
+
+
+@tokens.command(audit=Audited("token.revoked"))
+def revoke(here: Here, opened: _Operators, token: str) -> Output:
+    """Have a token count no more, within a second in a running server.
+
+    token ID: the id of `sealab tokens list`, or a name that only one token has
+    """
+    store, now = opened.store, time.time()
+    found = store.named(token, now)
+    if not found:
+        raise UsageError(f"There is no token {token}. `sealab tokens list` shows those that there are.")
+    if len(found) > 1:
+        ids = ", ".join(each.id for each in found)
+        raise UsageError(f"Several tokens are called {token}. Give the id of one: {ids}.")
+    [stored] = found
+    revoked = store.revoke(stored.id, now)
+    here.told |= {"token": stored.id, "of": stored.principal, "tenant": stored.tenant, "was_revoked": not revoked}
+    if not here.json:
+        print(f"{'Revoked' if revoked else 'It was revoked before'}: {stored.id}, {stored.name}.", flush=True)
+    ended = _signed_out(here, opened, stored, now)
+    if ended.not_revoked:
+        print_error(
+            f"Of these, {ended.not_revoked} were not revoked by their issuers, which could not be reached, have no "
+            "endpoint for it, or refused. Revoke them there."
+        )
+    sign_ins = {"ended": ended.sign_ins, "revoked": ended.revoked}
+    return Output(
+        {"id": stored.id, "revoked": True, "was_revoked": not revoked, "sign_ins": sign_ins},
+        f"Sign-ins of {stored.principal} to upstream servers that were ended: {ended.sign_ins}."
+        if ended.sign_ins
+        else (),
+    )
+
+
+def _signed_out(here: Here, opened: _Operators, token: StoredToken, now: float) -> SignedOut:
+    """End the sign-ins of a token's principal where it has no other token that counts."""
+    from ...use_cases.tenants.sign_outs import SignedOut, principal_signed_out
+
+    others = opened.store.listed(token.tenant)
+    if any(each.principal == token.principal and each.is_valid(now) for each in others):
+        return SignedOut()
+    with trail_beside(here.home, here.settings, lambda: opened.database) as audit:
+        own = replace(audit, tenant=token.tenant)
+        home = here.home.of_tenant(token.tenant)
+        return principal_signed_out(here.settings, home, opened.database, token.principal, own)
+
+
+def _end_of(text: str, now: float) -> float | None:
+    if text == _NEVER:
+        return None
+    life = span_of(text)
+    if not life:
+        raise UsageError(f"{text} is no time. Give one such as 30m, 12h, 90d or 8w, or {_NEVER}.")
+    return now + life.total_seconds()
+
+
+def _told(token: StoredToken) -> dict[str, object]:
+    return {
+        "id": token.id,
+        "name": token.name,
+        "tenant": token.tenant,
+        "principal": token.principal,
+        "scopes": list(token.scopes),
+        "state": _state(token),
+        "created": moment(token.created),
+        "expires": None if token.expires is None else moment(token.expires),
+        "revoked": None if token.revoked is None else moment(token.revoked),
+        "last_used": None if token.used is None else moment(token.used),
+    }
+
+
+def _state(token: StoredToken) -> str:
+    if token.revoked is not None:
+        return "revoked"
+    return "valid" if token.is_valid(time.time()) else "expired"

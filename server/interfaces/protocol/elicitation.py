@@ -1,0 +1,401 @@
+"""Asks the user, through the client, in both eras of the protocol.
+
+Up to 2025-11-25 a server sends its question while the call waits. From 2026-07-28 on a call that has a question ends
+with it, and the client calls again with the answer (SEP-2322): meanwhile the work goes on waiting here, and nowhere
+else, so the second call must reach the same server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, cast
+
+from mcp.server.mcpserver import Context
+from mcp.shared.exceptions import MCPError
+from mcp.types import (
+    CallToolResult,
+    ClientCapabilities,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitRequestURLParams,
+    ElicitResult,
+    InputRequiredResult,
+)
+
+from ...base.errors import RequestRefused
+from ...base.identity import Identity, Right
+from ...base.terminal_escaping import visible
+from ...governance.caller import Ask, Caller, NobodyAnswers, NoMoreQuestions, OpenLink, or_no
+from ...governance.scopes import caller_of
+
+ANSWER_SECONDS = 300.0
+"""How long a user may take to answer; after that nobody answers."""
+
+ROUNDS_SINCE = "2026-07-28"
+"""The first version of the protocol in which a question ends the call."""
+
+ROUNDS_MAX = 8
+"""How often one call may end with questions: clients give up after ten times (`input_required_max_rounds`)."""
+
+YIELD_SECONDS = 60.0
+"""How long a question is waited for where its session is wanted by a further call: no connection shows that its client
+is still there. A call that is given up so gets no answer to this question, nor to any that follows."""
+
+_KEPT_SECONDS = 60.0
+"""How long the answer of a call is kept that came while no request waited for it: its user was still being asked."""
+
+_SETTLE_SECONDS = 0.05
+"""How long a further question is waited for, so that those that are asked at the same time make one round."""
+_SETTLE_TIMES_MAX = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """The client of a call, as the work for the call reaches it. `newest` gives the newest request on its behalf.
+
+    `ask` and `open_link` are None where nothing can ask its user, or have them open a link.
+    """
+
+    newest: Callable[[], Context[Any, Any]]
+    ask: Ask | None = None
+    open_link: OpenLink | None = None
+
+    def asking(self, caller: Caller) -> Caller:
+        """Return a caller whose user can be asked."""
+        return replace(caller, ask=self.ask, open_link=self.open_link)
+
+    async def progress(self, elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
+        """Report progress; as `caller.Progress`."""
+        await self.newest().report_progress(elapsed_seconds, timeout_seconds, visible(message))
+
+
+Work = Callable[[Client], Awaitable[CallToolResult]]
+"""Does what a call asks for."""
+
+
+_APPROVE: dict[str, Any] = {"type": "boolean", "title": "Approve?"}
+_COVERS = "covers"
+"""The field of the form that says what a yes covers; what is left out or unknown there is the first choice."""
+
+
+@dataclass(slots=True)
+class _Question:
+    """One question that a user has not answered yet; with a `link` it is answered there, and here only opened."""
+
+    text: str
+    choices: Sequence[str]
+    answered: asyncio.Future[str | None]
+    """Fails with `NobodyAnswers`."""
+    link: str | None = None
+
+    def request(self) -> ElicitRequest:
+        """Return the question as it is sent."""
+        return form_request(self.text, self.choices) if self.link is None else link_request(self.text, self.link)
+
+    def take(self, answer: object) -> None:
+        """Take what the user answered."""
+        if not self.answered.done():
+            self.answered.set_result(chosen(answer, self.choices) if self.link is None else _opened(answer))
+
+
+@dataclass(slots=True)
+class _Suspended:
+    """Work that is under way, with the questions that it waits for.
+
+    `session` is the session of code in which it runs, if it does. `absent` says that its user did not answer in time.
+    """
+
+    context: Context[Any, Any]
+    session: str | None = None
+    link: str | None = None
+    rounds: int = 0
+    asked_at: float = 0.0
+    absent: bool = False
+    task: asyncio.Task[CallToolResult] | None = None
+    questions: dict[str, _Question] = field(default_factory=dict)
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def approve(self, text: str, choices: Sequence[str]) -> str | None:
+        """Ask a question; as `caller.Ask`."""
+        return await self._answered("approve", text, choices, self.link)
+
+    async def open(self, text: str, link: str) -> bool:
+        """Ask to open a link; as `caller.OpenLink`."""
+        return await self._answered("open", text, (), link) is not None
+
+    async def _answered(self, kind: str, text: str, choices: Sequence[str], link: str | None) -> str | None:
+        if self.absent:
+            raise NobodyAnswers
+        if self.rounds >= ROUNDS_MAX:
+            raise NoMoreQuestions(self.rounds)
+        name = f"{kind}_{secrets.token_hex(4)}"
+        answered: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self.questions[name] = _Question(text, choices, answered, link)
+        self.asked.set()
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await answered
+        except TimeoutError:
+            self.absent = True
+            raise NobodyAnswers from None
+        finally:
+            self.questions.pop(name, None)
+
+    def give_up(self) -> None:
+        """Have nobody answer what is asked, now and later."""
+        self.absent = True
+        for question in self.questions.values():
+            if not question.answered.done():
+                question.answered.set_exception(NobodyAnswers)
+
+
+@dataclass(slots=True)
+class Conversations:
+    """All work of one server that waits for a user."""
+
+    suspended: dict[str, _Suspended] = field(default_factory=dict)
+    wanted: Counter[str] = field(default_factory=Counter)
+    """How many calls are at work in a session of code or wait for it, without those that wait for a user."""
+
+    async def hold(
+        self,
+        context: Context[Any, Any],
+        work: Work,
+        *,
+        session: str | None = None,
+        parks: bool = False,
+        link: str | None = None,
+    ) -> CallToolResult:
+        """Do the work of one request, or go on with what an earlier request began; return its answer or its questions.
+
+        `session` names the session of code in which it works, with its owner. Work that `parks` is told where nobody
+        answers (`NobodyAnswers`); to all other it is a no. With a `link` the user is asked to open it, and an empty
+        text says that they will. Raises `RequestRefused` where the request answers questions that are no longer open.
+        """
+        if context.request_state is not None:
+            return await self.resume(context, context.request_state)
+        with self._wanted(session):
+            return await self._begin(context, work, session, parks=parks, link=link)
+
+    async def _begin(
+        self, context: Context[Any, Any], work: Work, session: str | None, *, parks: bool, link: str | None
+    ) -> CallToolResult:
+        asks, opens = link is not None or can_be_asked(context), can_open_links(context)
+        if not asks and not opens:
+            return await work(Client(lambda: context))
+        if not _has_rounds(context):
+            asking = _asking(context) if link is None else partial(_asked_to_open, context, link)
+            asking = asking if parks else or_no(asking)
+            return await work(
+                Client(lambda: context, asking if asks else None, partial(_open, context) if opens else None)
+            )
+        held = _Suspended(context, session, link)
+        asker = held.approve if parks else or_no(held.approve)
+        client = Client(lambda: held.context, asker if asks else None, held.open if opens else None)
+        held.task = asyncio.ensure_future(work(client))
+        return await self._next(held)
+
+    async def resume(self, context: Context[Any, Any], state: str) -> CallToolResult:
+        """Go on with what an earlier request began; return its answer or its next questions.
+
+        Raises `RequestRefused` where the request answers questions that are no longer open.
+        """
+        held = self.suspended.get(state)
+        if held is not None and _identity_of(context).stands_for(_identity_of(held.context)):
+            del self.suspended[state]
+        else:
+            held = None
+        if held is None or held.task is None:
+            raise RequestRefused(
+                "The run that asked this has ended: its answer came too late, or to another server. Run the code again."
+            )
+        held.context = context
+        for name, answer in (context.input_responses or {}).items():
+            question = held.questions.pop(name, None)
+            if question is not None:
+                question.take(answer)
+        with self._wanted(held.session):
+            return await self._next(held)
+
+    async def _next(self, held: _Suspended) -> CallToolResult:
+        """Wait for the end of the work, or return its next questions, which the SDK takes in place of its result."""
+        assert held.task is not None
+        asked = asyncio.ensure_future(held.asked.wait())
+        try:
+            await asyncio.wait({held.task, asked}, return_when=asyncio.FIRST_COMPLETED)
+            await _settled(held)
+            if held.task.done():
+                return await held.task
+        except asyncio.CancelledError:
+            held.task.cancel()
+            raise
+        finally:
+            asked.cancel()
+        held.asked.clear()
+        held.rounds += 1
+        held.asked_at = asyncio.get_running_loop().time()
+        state = secrets.token_urlsafe(16)
+        self.suspended[state] = held
+        held.task.add_done_callback(lambda task: self._keep(state, task))
+        if held.session is not None and self.wanted[held.session] > 1:
+            self._yield_soon(state, held)
+        required = InputRequiredResult(
+            input_requests={name: question.request() for name, question in held.questions.items()}, request_state=state
+        )
+        return cast("CallToolResult", required)
+
+    @contextmanager
+    def _wanted(self, session: str | None) -> Iterator[None]:
+        """Count a call as one that wants its session; those that wait for a user in it yield it."""
+        if session is None:
+            yield
+            return
+        for state, held in self.suspended.items():
+            if held.session == session:
+                self._yield_soon(state, held)
+        self.wanted[session] += 1
+        try:
+            yield
+        finally:
+            self.wanted[session] -= 1
+            if not self.wanted[session]:
+                del self.wanted[session]
+
+    def _yield_soon(self, state: str, held: _Suspended) -> None:
+        asyncio.get_running_loop().call_at(held.asked_at + YIELD_SECONDS, self._yield, state)
+
+    def _yield(self, state: str) -> None:
+        held = self.suspended.get(state)
+        if held is not None:  # its client has not come back
+            held.give_up()
+
+    def _keep(self, state: str, task: asyncio.Task[CallToolResult]) -> None:
+        if not task.cancelled():
+            task.exception()  # it is raised again where a request comes back for it
+        asyncio.get_running_loop().call_later(_KEPT_SECONDS, self.suspended.pop, state, None)
+
+
+def _identity_of(context: Context[Any, Any]) -> Identity:
+    """Return who sends a request; of callers without an identity of their own, nobody else knows the state."""
+    return caller_of(context.request_context).identity
+
+
+async def _settled(held: _Suspended) -> None:
+    for _ in range(_SETTLE_TIMES_MAX):
+        before = len(held.questions)
+        if held.task is None or held.task.done():
+            return
+        await asyncio.sleep(_SETTLE_SECONDS)
+        if len(held.questions) == before:
+            return
+
+
+def can_be_asked(context: Context[Any, Any]) -> bool:
+    """Return whether the client said that it can put a form to its user, and its token may answer for one."""
+    return _has_forms(context.client_capabilities) and may_approve(context)
+
+
+def may_approve(context: Context[Any, Any]) -> bool:
+    """Return whether the answer of the client's user to a question counts."""
+    return _identity_of(context).may(Right.APPROVE)
+
+
+def can_open_links(context: Context[Any, Any]) -> bool:
+    """Return whether the client said that it can have its user open a link."""
+    capabilities = context.client_capabilities
+    return (
+        capabilities is not None and capabilities.elicitation is not None and capabilities.elicitation.url is not None
+    )
+
+
+def only_opens_links(capabilities: ClientCapabilities | None) -> bool:
+    """Return whether a client said that it can have its user open a link, and put no form to them."""
+    return capabilities is not None and capabilities.elicitation is not None and not _has_forms(capabilities)
+
+
+def _has_forms(capabilities: ClientCapabilities | None) -> bool:
+    elicitation = None if capabilities is None else capabilities.elicitation
+    return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
+
+
+def _has_rounds(context: Context[Any, Any]) -> bool:
+    version = context.protocol_version
+    return version is not None and version >= ROUNDS_SINCE
+
+
+def _asking(context: Context[Any, Any]) -> Ask:
+    one_at_a_time = asyncio.Lock()
+    absent = False
+
+    async def ask(text: str, choices: Sequence[str]) -> str | None:
+        nonlocal absent
+        form = _form(choices)
+        try:
+            async with one_at_a_time, asyncio.timeout(ANSWER_SECONDS):
+                if absent:
+                    raise NobodyAnswers
+                answer = await context.session.elicit_form(visible(text), form, related_request_id=context.request_id)
+        except TimeoutError:
+            absent = True
+            raise NobodyAnswers from None
+        except MCPError:
+            return None
+        return chosen(answer, choices)
+
+    return ask
+
+
+async def _asked_to_open(context: Context[Any, Any], link: str, text: str, _choices: Sequence[str]) -> str | None:
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            answer = await context.session.elicit_url(
+                visible(text), link, secrets.token_urlsafe(16), related_request_id=context.request_id
+            )
+    except TimeoutError:
+        raise NobodyAnswers from None
+    except MCPError:
+        return None
+    return _opened(answer)
+
+
+async def _open(context: Context[Any, Any], text: str, link: str) -> bool:
+    return await _asked_to_open(context, link, text, ()) is not None
+
+
+def _opened(answer: object) -> str | None:
+    return "" if isinstance(answer, ElicitResult) and answer.action == "accept" else None
+
+
+def link_request(text: str, link: str) -> ElicitRequest:
+    """Return a question to a user that is answered at a link, as it is sent."""
+    return ElicitRequest(params=ElicitRequestURLParams(message=visible(text), url=link))
+
+
+def form_request(text: str, choices: Sequence[str]) -> ElicitRequest:
+    """Return a question to a user as it is sent."""
+    return ElicitRequest(params=ElicitRequestFormParams(message=visible(text), requested_schema=_form(choices)))
+
+
+def _form(choices: Sequence[str]) -> dict[str, Any]:
+    fields = {"approve": _APPROVE}
+    if choices:
+        covers = {"type": "string", "title": "What does a yes cover?", "enum": [*choices], "default": choices[0]}
+        fields[_COVERS] = covers
+    return {"type": "object", "properties": fields, "required": ["approve"]}
+
+
+def chosen(answer: object, choices: Sequence[str]) -> str | None:
+    """Return what of the choices a user said yes to, or None for a no."""
+    if not isinstance(answer, ElicitResult) or answer.action != "accept":
+        return None
+    content: Mapping[str, object] = answer.content or {}
+    if content.get("approve") is not True:
+        return None
+    covers = content.get(_COVERS)
+    return next((each for each in choices if each == covers), choices[0] if choices else "")

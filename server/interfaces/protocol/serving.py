@@ -1,0 +1,157 @@
+"""The MCP server: what it shows, and how it is served over the standard streams; `web` serves it over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from importlib.metadata import version
+
+import anyio
+from mcp.server import MCPServer
+from mcp.server._otel import OpenTelemetryMiddleware
+from mcp.server.mcpserver.prompts.base import Prompt, PromptArgument
+from mcp.server.request_state import RequestStateSecurity
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCError
+
+from ....sandbox.job import Isolation
+from ....tools_registry.untraced import untrace_sdk
+from ...app import App
+from ...base.startup.deferred import as_if_missing
+from ...base.startup.signals import signals
+from ...governance.access.message_rights import RightsOfMessages
+from ...governance.scopes import caller_of
+from ...privacy.gates import log_gate
+from ...privacy.gates.answer_gate import AnswerFilter
+from .attached_servers import AttachedServers
+from .draining import OpenRequests
+from .extensions.skills_extension import ServerWithSkills
+from .extensions.tasks_extension import TasksExtension
+from .instructions import CAPABILITIES, FULL_PYTHON, INSTRUCTIONS, PRIVATE, PROGRAM, SKILL
+from .privacy_tools import TOOLS as PRIVACY_TOOLS
+from .stdio import StandardInput, StandardOutput
+from .strict_tool import StrictTool
+from .tools import tools_of
+from .warming import warming
+
+_WRITTEN_SECONDS = 0.1
+"""How long it takes at most until the answer of a request that has ended is handed to the stream."""
+
+
+@as_if_missing("rich")  # the SDK would import 50 modules of it for a handler of the log, which has one already
+def mcp_server(
+    app: App,
+    requests: OpenRequests | None = None,
+    tools: Sequence[StrictTool] | None = None,
+    states: RequestStateSecurity | None = None,
+) -> MCPServer[None]:
+    """Make the MCP server of an app: its tools, unless they are made already, its one resource and its instructions.
+
+    `states` is how `requestState` is sealed, which else this process alone can open.
+    """
+    shown = list(tools_of(app) if tools is None else tools)
+    attached = AttachedServers(app.registry, shown[0])
+    app.skills.service.watchers.append(attached.skills_changed)
+    server = ServerWithSkills(
+        app.skills.service,
+        "sealab",
+        title="sealab",
+        description="Runs Python for an agent in a sandbox.",
+        instructions=INSTRUCTIONS + PRIVATE if app.privacy.filters else INSTRUCTIONS,
+        version=version("sealab"),
+        log_level=app.settings.log_level.value,
+        extensions=[TasksExtension(app.background, app.settings.output_format)] if _has_get_run(shown) else [],
+        tools=shown,
+        middleware=[*([] if requests is None else [requests]), RightsOfMessages(), *_filters(app), attached],
+        subscriptions=attached.bus,
+        request_state_security=states,
+    )
+    untrace_sdk()
+    lowest = server._lowlevel_server
+    lowest.middleware[:] = [each for each in lowest.middleware if not isinstance(each, OpenTelemetryMiddleware)]
+
+    @server.resource("resource://sealab/capabilities", mime_type="text/plain")
+    def capabilities() -> str:
+        """Say what the code run by execute_code can use."""
+        from ....sandbox.guest_names import importable_modules
+
+        wider = [f'isolation="{isolation}"' for isolation in app.pools.offered if isolation is not Isolation.RESTRICTED]
+        return CAPABILITIES.format(
+            modules=" ".join(sorted(importable_modules())),
+            full_python=FULL_PYTHON.format(asked=" or ".join(wider)) if wider else "",
+            **asdict(app.settings),
+        )
+
+    for prompt in _prompts():
+        server.add_prompt(prompt)
+    return server
+
+
+def _has_get_run(tools: Sequence[StrictTool]) -> bool:
+    return any(tool.name == "get_run" for tool in tools)
+
+
+def _prompts() -> Iterator[Prompt]:
+    """Give the prompts that a client offers its user."""
+
+    async def program(task: str) -> str:
+        return PROGRAM.format(task=task)
+
+    async def skill(name: str) -> str:
+        return SKILL.format(name=name)
+
+    # Made by hand: to read the arguments off a function takes longer at each start.
+    for function, title, argument, meaning in (
+        (program, "Do a task by a program", "task", "what is to be done"),
+        (skill, "Keep what worked as a skill", "name", "what to call it"),
+    ):
+        arguments = [PromptArgument(name=argument, description=meaning, required=True)]
+        yield Prompt(
+            name=function.__name__,
+            title=title,
+            description=f"{title}.",
+            arguments=arguments,
+            fn=function,
+            context_kwarg=None,
+        )
+
+
+def _filters(app: App) -> list[AnswerFilter]:
+    """Return the filter of every answer under `PRIVACY=auto`, else nothing."""
+    if not app.privacy.filters:
+        return []
+    log_gate.install()
+    filtering = frozenset({"execute_code", "run_skill", "read_workspace_file", *PRIVACY_TOOLS})
+    return [AnswerFilter(app.privacy, caller_of, filtering)]
+
+
+async def serve_stdio(app: App) -> None:
+    """Serve one client over the standard streams until it closes them or a signal says to stop.
+
+    Upon the signal calls at work go on for `DRAIN_SECONDS` at most, or until the next signal, and new ones are refused.
+    """
+    requests = OpenRequests()
+    tools = tools_of(app)
+    server = mcp_server(app, requests, tools)
+
+    async def refuse(error: JSONRPCError) -> None:
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await answers.send(SessionMessage(error))
+
+    given = StandardInput(idle=requests.idle, refuse=refuse)
+    answers = StandardOutput(lost=given.end)
+    inner = server._lowlevel_server
+    serving = asyncio.create_task(inner.run(given, answers, inner.create_initialization_options()))
+    async with signals() as signalled:
+        with warming(tools):
+            await asyncio.wait({serving, signalled.first}, return_when=asyncio.FIRST_COMPLETED)
+        if signalled.first.done():
+            draining = asyncio.ensure_future(requests.drain(app.settings.drain_seconds, signalled.second))
+            await asyncio.wait({serving, draining}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.sleep(_WRITTEN_SECONDS)
+            draining.cancel()
+            answers.hurry()
+        given.end()
+        await serving

@@ -1,0 +1,151 @@
+"""The use case: run an agent's code and report what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
+from ....sandbox.errors import Busy
+from ....sandbox.job import Failure, Isolation, Job, Outcome, Status
+from ...base.errors import KNOWN_ERRORS
+from ...base.host_call import Answers
+from ...governance.caller import Progress
+from ...privacy.gates.program_gate import with_values
+from ..journal.journal import BegunRun, recorder_of
+from .admission import admitted
+from .aspects import Audited, Counted, Filtered, Journaled, OddAnswers, Reported, RunCut, Shared, TakenHome
+from .background.background_reports import cancelled
+from .executor import Executor
+from .files_home import accompanied
+from .isolations import AUTO
+from .placement.escalation import escalated, told_of_full_python
+from .placement.missing_packages import told_of_packages
+from .placement.routing import routed
+from .rebuilding import rebuild_of
+from .reporting import report_of, with_pictures
+from .request import CodeRequest, Execution, new_run_id
+from .run import Aspect, Begun, Run
+
+ASPECTS: tuple[type[Aspect], ...] = (Journaled, Filtered, Counted, Audited, TakenHome, Reported, Shared, OddAnswers)
+"""What goes with every run, outermost first: these begin in this order, and end in the other."""
+
+
+async def execute(
+    executor: Executor,
+    request: CodeRequest,
+    *,
+    progress: Progress | None = None,
+    recorded: Callable[[Answers], Answers] = lambda answer: answer,
+) -> Execution:
+    """Run the code and return its report, whatever came of it.
+
+    `recorded` returns what answers host calls from the record of an earlier run, and beyond it as it is given.
+
+    Raises `RequestRefused` for what the operator or the policy does not allow, and the sandbox's own errors where
+    nothing ran. Cancelling the awaiting task kills the run, and so does an operator, who is told apart: then there is a
+    report. Where several servers are one sealab, a program runs on the
+    one that has its session.
+    """
+    here = partial(execute_here, executor, request, progress=progress, recorded=recorded)
+    if executor.places is None or request.session is None:
+        return await here()
+    return await executor.places.execute(executor, request, here, progress)
+
+
+async def execute_here(
+    executor: Executor,
+    request: CodeRequest,
+    *,
+    progress: Progress | None = None,
+    recorded: Callable[[Answers], Answers] = lambda answer: answer,
+) -> Execution:
+    """Run the code on this server and return its report; as `execute`."""
+    run_id = request.run_id or new_run_id()
+    try:
+        job = await routed(executor, request, admitted(request, executor))
+    except KNOWN_ERRORS as error:
+        executor.audit.run_refused(request.caller, run_id, error)
+        raise
+    job, program = await with_values(executor.privacy, request.caller, job, run=run_id)
+    journal = executor.journal.begin(
+        BegunRun(
+            run_id,
+            job,
+            request.caller.scope,
+            request.session,
+            request.dry_run,
+            is_patient=request.outlives_worker,
+            identity=request.caller.identity,
+        )
+    )
+
+    def journaled(run: Run, answer: Answers) -> Answers:
+        journal.notes(run.calls.approvals.told)
+        return journal.around(answer)
+
+    begun = Begun(run_id, program, journal, journaled, recorded)
+    until = asyncio.timeout(None)
+    try:
+        async with until:
+            with executor.journal.cancellable(run_id, until):
+                return await executed(executor, request, job, begun, progress)
+    except TimeoutError:
+        if not until.expired():
+            raise
+        return cancelled(run_id, await executor.cancelled.left_by(run_id))
+
+
+async def executed(
+    executor: Executor, request: CodeRequest, job: Job, begun: Begun, progress: Progress | None
+) -> Execution:
+    """Run a job whose journal has begun, and return its report; as `execute`."""
+    async with Run.of(executor, request, job, begun, aspects=ASPECTS, progress=progress) as run:
+        outcome = await run.ended(await _outcome(run))
+    shown, images = with_pictures(await run.shown(outcome), run.run_id, filters=executor.privacy.filters)
+    fitted = await executor.archive.kept(
+        run.run_id,
+        owner=request.caller.scope,
+        run=shown.run,
+        output_max_chars=executor.settings.output_max_chars,
+    )
+    return Execution(report_of(run, shown, fitted, images), images)
+
+
+async def _outcome(run: Run) -> Outcome:
+    """Begin the run, have its code run, and return what came of it: `busy` where there was no place in time.
+
+    Raises `RunCut` for a run that outlives its worker and has lost it.
+    """
+    try:
+        await run.begin()
+        outcome = await _computed(run)
+    except Busy as busy:
+        run.executor.audit.limited(run.request.caller, busy.limit)
+        return Outcome(Status.BUSY, error=Failure("Busy", str(busy)), isolation=run.job.isolation)
+    if run.request.outlives_worker and outcome.status is Status.CRASHED and run.journal.leave_open():
+        raise RunCut
+    await run.confirm_session()
+    return told_of_full_python(run.job, outcome, lambda: run.executor.pools.offered)
+
+
+async def _computed(run: Run) -> Outcome:
+    """Have a worker run the code, or full Python where the dialect refuses what that could run."""
+    executor, request, job = run.executor, run.request, run.job
+    answer = run.answer()
+    recorder = recorder_of(run.journal, job.isolation)
+    rebuild = None if recorder is None else rebuild_of(executor, request, job)
+    running = executor.pools.run(job, answer, recorder, rebuild)
+    outcome = await (running if job.isolation is not Isolation.PROCESS else accompanied(run.files, running))
+    if request.isolation == AUTO:
+        outcome = await escalated(
+            executor,
+            job,
+            answer,
+            outcome,
+            caller=run.gate.caller,
+            files=run.files,
+            background=request.background,
+            was_routed=True,
+        )
+    return await told_of_packages(executor.offer.full_python, outcome)

@@ -1,0 +1,832 @@
+"""Every upstream tool as this server knows it: the catalog, the index over it, and the connections, wired together.
+
+Nothing is read before it is needed, and no server is started before one of its tools is called or looked for by name.
+A server that has never said what it has is asked when tools are searched, since it could not be found otherwise; what
+it said is kept, so that this happens once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from typing_extensions import TypedDict
+
+from ....skills_db.errors import SkillsDbError
+from ....tools_registry.configuration import Configuration, ServerConfig, SignInOf
+from ....tools_registry.errors import ConnectFailed, RegistryError, ServerUnusable, StateUnavailable, ToolUnknown
+from ....tools_registry.sign_in.owners import OPERATOR, Owner
+from ....tools_registry.upstream.results import says_shape
+from ...base.database import Opening
+from ...base.errors import HostWorkBusy, HostWorkRefused
+from ...base.home import Home
+from ...base.host_work import Kind, ended_within, in_thread
+from ...base.identity import LOCAL_IDENTITY, Identity, Right
+from ...base.lru import Lru
+from ...governance.policy.access import NO_POLICY, Decider, call_access
+from ...governance.shares.shared_bounds import PartLacking, Parts
+from .approval import Decision, decide
+from .extras import Extra, Extras, helper_for_tool_name
+from .overview import overview
+from .registry_state import RegistryState, SharedLook, in_files
+from .tool_rules import RuledServer, ruled
+from .views import Views
+from .wiring import DefinitionsFolder, FileStamp, Wired, index_of, is_permitted, log_problems, wire
+
+if TYPE_CHECKING:
+    from ....tools_registry.catalog import Catalog
+    from ....tools_registry.describing.details import Describer
+    from ....tools_registry.describing.learned import LearnedTypes
+    from ....tools_registry.models import Json, Tool
+    from ....tools_registry.search.ranking import SearchIndex
+    from ....tools_registry.search.usage import Usage
+    from ....tools_registry.upstream.lenient import LeftOut
+    from ....tools_registry.upstream.upstreams import Keep, OnProgress, ToolResult, Upstreams
+    from ...governance.sign_ins.sign_ins import SignIns
+
+ASK_SECONDS = 20.0
+"""How long a search waits for servers that have never said what they have."""
+
+INDEX_SECONDS = 2.0
+"""How long a search waits for a new index where there is an old one."""
+
+INDEXES_KEPT = 16
+"""Indexes, one for all callers who are shown the same; the one used longest ago ends first."""
+
+_ASK_AGAIN_SECONDS = 60.0
+_WATCH_SECONDS = 2.0
+"""How often it is looked whether other servers are attached."""
+_KEEP_SECONDS = 3.0
+"""How long after a call what was learned is kept for other servers; at the end of the process it always is."""
+CLOSING_SECONDS = 2.0
+"""How long the end of the process waits for that."""
+_WARM_AFTER_SECONDS = 1.0
+"""Until a client's first questions are answered."""
+_CHARS_PER_TOKEN = 4
+_SHOWN_RETURNS_MAX = 20_000
+_LOG = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+
+class RegistryReport(TypedDict):
+    """How much is known of upstream tools, and what it spared a model.
+
+    Tokens are estimated, at four characters each: `tokens_of_all_definitions` is what every client would pay that loads
+    all names, descriptions and schemas, `tokens_told` what was sent to models of tools since the start. `tokens_saved`
+    is the difference, and negative once more was sent than all definitions hold.
+    """
+
+    servers: int
+    connected: int
+    tools: int
+    categories: int
+    tokens_of_all_definitions: int
+    tokens_told: int
+    tokens_saved: int
+
+
+class ShownReturnTypes:
+    """Which callers have seen what which tools return, so that reports say it once. The newest are kept."""
+
+    def __init__(self) -> None:
+        self._shown: Lru[tuple[str, str], None] = Lru(_SHOWN_RETURNS_MAX)
+
+    def note(self, scope: str, tool: str) -> None:
+        """Note that a caller has seen what a tool returns."""
+        self._shown[scope, tool] = None
+
+    def has(self, scope: str, tool: str) -> bool:
+        """Return whether a caller has seen what a tool returns."""
+        return (scope, tool) in self._shown
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What there is of tools of some names: each tool, or why the operator does not let it be called.
+
+    `unknown` are the names that mean no tool, or several. What a server may have that cannot be asked is left out.
+    """
+
+    tools: Mapping[str, Tool | ToolUnknown]
+    unknown: Sequence[str]
+    configuration: Configuration
+    quarantined: frozenset[str]
+
+
+class Registry:
+    """All tools of all servers; any task of the event loop may use it. `close` ends every connection."""
+
+    def __init__(
+        self,
+        home: Home,
+        environment: Mapping[str, str] | None = None,
+        *,
+        discovers: bool = False,
+        policy: Decider = NO_POLICY,
+        sign_ins: SignIns | None = None,
+        state: RegistryState | None = None,
+        parts: Parts | None = None,
+    ) -> None:
+        """`sign_ins` has the sign-ins of callers and of the operator; without them nothing is signed.
+
+        `state` has what is known of servers, where that is not in files of the home. `parts` are those of the bounds
+        that servers share.
+        """
+        self.sign_ins = sign_ins
+        self._views = Views(policy)
+        self._indexes: Lru[tuple[Catalog, bool], tuple[tuple[object, ...], SearchIndex]] = Lru(INDEXES_KEPT)
+        self.policy = policy
+        """What says of each caller which tools it may see and call."""
+        self._home = home
+        self._discovers = discovers
+        self._environment = os.environ if environment is None else environment
+        self._wired: Wired | None = None
+        self._wiring = asyncio.Lock()
+        self._definitions = DefinitionsFolder(home.tools)
+        self._indexing = asyncio.Lock()
+        self._asking: dict[str, asyncio.Task[None]] = {}
+        self._parts = Parts(None) if parts is None else parts
+        self._state = in_files(home) if state is None else state
+        self._learned = Opening(partial(_learned_types, self._state))
+        self._usage = Opening(partial(_usage, self._state))
+        self._shared = SharedLook(self._state.shared)
+        self._hurried = asyncio.Event()
+        self._keeping: asyncio.Task[None] | None = None
+        self._background: set[asyncio.Task[Any]] = set()
+        self._sent_chars = 0
+        self._flagged: dict[str, tuple[Tool, tuple[str, ...]]] = {}
+        self._overview: tuple[object, str] = None, ""
+        self.shown_return_types = ShownReturnTypes()
+        """Which return types each caller has seen."""
+        self.extra_documents: Extras | None = None
+        """What else searches find, such as skills; brought up to date before anything is searched or listed."""
+
+    async def close(self) -> None:
+        """End every connection and keep what was learned."""
+        for task in [*self._asking.values(), *self._background]:
+            task.cancel()
+        if self._wired is not None:
+            await self._wired.upstreams.__aexit__(None, None, None)
+        for kept in (self._learned.made, self._usage.made):
+            if kept is not None and not await ended_within(CLOSING_SECONDS, kept.save):
+                _LOG.warning("What was learned of tools could not be kept: the database did not answer in time.")
+
+    def warm(self) -> None:
+        """Read the catalog and build the index soon, so that the first search need not wait."""
+        self._in_background(self._warmed())
+
+    async def catalog(self) -> Catalog:
+        """Return the catalog, as `mcp.json` and the files below `tools/` are now. Raises `RegistryError`."""
+        await self._refresh_extras()
+        return (await self._current()).catalog
+
+    async def view(self, who: Identity) -> Catalog:
+        """Return the catalog as a caller is shown it. Raises `RegistryError`."""
+        await self._refresh_extras()
+        return await self._views.of(who, await self._current())
+
+    async def shows_server(self, who: Identity, server: str) -> bool:
+        """Return whether a caller is shown a server, be it one that cannot be used. Raises `RegistryError`."""
+        wired = await self._current()
+        view = await self._views.of(who, wired)
+        return server in view.servers() or self._views.shows_server(who, server, wired)
+
+    async def hidden(self, who: Identity, name: str) -> tuple[str, str] | None:
+        """Return for the audit log which tool a name means that the policy hides, and by which rules.
+
+        What a server has that was never asked is `server.?`. Takes as long whether or not there is such a tool.
+        """
+        if not self.policy.governs:
+            return None
+        wired = await self._current()
+        tool = await in_thread(Kind.SEARCH, partial(wired.catalog.spelled, name))
+        server = wired.named_server(name)
+        by_name = self._views.ruling_of(who, server, name, wired)
+        if tool is not None:
+            ruling = self.policy.decide(who, call_access(tool, wired.configuration.servers.get(tool.server)))
+            return None if ruling.allowed else (tool.full_name, ruling.named)
+        return None if server is None or by_name.allowed else (f"{server}.?", by_name.named)
+
+    async def configuration(self) -> Configuration:
+        """Return what `mcp.json` says now. Raises `RegistryError`."""
+        return (await self._current()).configuration
+
+    async def upstreams(self) -> Upstreams:
+        """Return the connections. Raises `RegistryError`."""
+        return (await self._current()).upstreams
+
+    async def learned(self) -> LearnedTypes:
+        """Return what was learned of answers."""
+        made = self._learned.made
+        return await asyncio.to_thread(self._learned) if made is None else made
+
+    async def usage(self) -> Usage:
+        """Return what was called after which search."""
+        made = self._usage.made
+        return await asyncio.to_thread(self._usage) if made is None else made
+
+    async def index(self, who: Identity = LOCAL_IDENTITY) -> SearchIndex:
+        """Return an index over all tools that a caller is shown, and over what `extra_documents` give.
+
+        Where a new one is not built within `INDEX_SECONDS`, that is the last one of these servers. Callers to whom the
+        policy shows the same share one of their own, since words of other tools change what a search says.
+        """
+        wired = await self._current()
+        view = await self._views.of(who, wired)
+        key = (view, view is wired.catalog or who.may(Right.SKILLS_READ))
+        old = self._indexes.get(key)
+        build = self._in_background(self._built(wired, key))
+        await asyncio.wait({build}, timeout=None if old is None else INDEX_SECONDS)
+        return old[1] if old is not None and not build.done() else build.result()
+
+    async def _built(self, wired: Wired, key: tuple[Catalog, bool]) -> SearchIndex:
+        async with self._indexing:
+            await self._refresh_extras()
+            view, has_extras = key
+            version, extras = self._extras() if has_extras else (None, ())
+            state = (view.revision, version)
+            found = self._indexes.get(key)  # which is searched meanwhile
+            if found is None or found[0] != state:
+                build = partial(index_of, view, wired.configuration, [each.document for each in extras])
+                found = state, await in_thread(Kind.SEARCH, build, charged=False)
+            self._indexes[key] = found
+            return found[1]
+
+    async def _refresh_extras(self) -> None:
+        if self.extra_documents is not None:
+            await self.extra_documents.refresh()
+
+    def _extras(self) -> tuple[object, Sequence[Extra]]:
+        return (None, ()) if self.extra_documents is None else self.extra_documents()
+
+    def extras(self, who: Identity) -> Sequence[Extra]:
+        """Return what searches find beside tools, which are skills, where a caller may read those."""
+        return self._extras()[1] if who.may(Right.SKILLS_READ) else ()
+
+    async def beside(self, name: str, category: str | None = None, who: Identity = LOCAL_IDENTITY) -> Extra | None:
+        """Return what a name means beside tools that a caller is shown: its full name, or its own if none has it."""
+        catalog = await self.view(who)
+        for each in self.extras(who):
+            document = each.document
+            if category in {None, document.category} and (
+                name == document.key or (name == document.name and (category is not None or name not in catalog))
+            ):
+                return each
+        return None
+
+    async def describer(self, who: Identity = LOCAL_IDENTITY) -> Describer:
+        """Return what describes tools to a caller, with what was learned of their answers."""
+        from ....tools_registry.describing.details import Describer
+
+        return Describer(await self.catalog(), await self.learned(), await self.asks(who))
+
+    async def asks(self, who: Identity) -> Callable[[Tool], bool]:
+        """Return what says whether a user is asked before a caller's call of a tool. Raises `RegistryError`."""
+        servers = (await self.configuration()).servers
+
+        def asks(tool: Tool) -> bool:
+            server = servers.get(tool.server)
+            return server is not None and decide(tool, self.ruled(who, tool, server).server) is Decision.ASK
+
+        return asks
+
+    def ruled(self, who: Identity, tool: Tool, server: ServerConfig) -> RuledServer:
+        """Return the server's entry as it holds for a caller and a tool."""
+        return ruled(self.policy, who, tool, server)
+
+    async def shown(self, who: Identity, tools: Iterable[Tool]) -> list[Tool]:
+        """Return which of some tools a caller is shown. Raises `RegistryError`."""
+        if self.policy.governs:
+            view = await self.view(who)
+            return [tool for tool in tools if tool.full_name in view]
+        configuration = await self.configuration()
+        return [tool for tool in tools if is_permitted(tool, configuration)]
+
+    async def statistics(self, who: Identity = LOCAL_IDENTITY) -> RegistryReport:
+        """Count what a caller is shown, without starting a server or reading anything that was not read before."""
+        wired = self._wired
+        if wired is None:
+            return _report({}, [], [], 0, self._sent_chars)
+        view = await self._views.of(who, wired)
+        servers = wired.configuration.servers
+        if view is not wired.catalog:
+            servers = {name: each for name, each in servers.items() if name in view.servers()}
+        tools = [tool for tool in view.tools() if is_permitted(tool, wired.configuration)]
+        enabled = wired.configuration.enabled.keys() & servers.keys()
+        states = [wired.upstreams.status(server).state.value for server in enabled]
+        chars = await asyncio.to_thread(_published_chars, tools)
+        return _report(servers, states, tools, chars, self._sent_chars)
+
+    async def flags(self, tool: Tool) -> tuple[str, ...]:
+        """Return what in a tool's texts addresses the model; it is looked for once, since that takes long."""
+        known = self._flagged.get(tool.full_name)
+        if known is None or known[0] is not tool:
+            from ....tools_registry.upstream.injection import flags
+
+            look = partial(flags, tool.description, tool.input_schema, tool.title)
+            found = await in_thread(Kind.SEARCH, look, charged=False)
+            known = self._flagged[tool.full_name] = tool, found
+        return known[1]
+
+    async def overview(self, who: Identity | None = None) -> str:
+        """Say in one line which servers are attached and what for; empty without one. Starts no server.
+
+        With `who` only of tools that the policy lets that caller call.
+
+        Where `mcp.json` cannot be read, that is what was last said.
+        """
+        if not self._discovers and not await asyncio.to_thread(self._home.servers_file.exists):
+            return ""
+        try:
+            wired = await self._current()
+        except RegistryError:
+            return self._overview[1]
+        if who is not None and self.policy.governs:
+            return await asyncio.to_thread(_overview_of, wired, await self._views.of(who, wired))
+        state = (wired.catalog, wired.catalog.revision)
+        if self._overview[0] != state:
+            self._overview = state, await asyncio.to_thread(_overview_of, wired, wired.catalog)
+        return self._overview[1]
+
+    def watch_overview(self, notify: Callable[[], Awaitable[None]]) -> None:
+        """Call `notify` whenever the overview has changed, until `close`."""
+        self._in_background(self._watched(notify))
+
+    def notice_change(self) -> None:
+        """Look anew at what servers share, since others changed it, or may have; returns at once."""
+        self._shared.expire()
+        self._hurried.set()
+
+    async def _watched(self, notify: Callable[[], Awaitable[None]]) -> None:
+        last = await self.overview()
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._hurried.wait(), _WATCH_SECONDS)
+            self._hurried.clear()
+            now = await self.overview()
+            if now != last:
+                last = now
+                await notify()
+
+    async def quarantined(self) -> frozenset[str]:
+        """Return the servers that are quarantined, without starting one."""
+        return await (await self._current()).upstreams.quarantined()
+
+    def count_sent(self, chars: int) -> None:
+        """Count what was sent to a model of tools, to compare with what all definitions would have cost."""
+        self._sent_chars += chars
+
+    async def find(self, name: str, category: str | None = None, who: Identity = LOCAL_IDENTITY) -> Tool:
+        """Return the tool of a name as `Catalog.get` does, asking its server what it has where that is not known.
+
+        Of what the policy hides from the caller, it is as if it were not there. Raises `RegistryError`.
+        """
+        wired = await self._current()
+        server = self._named_server(wired, who, name)
+        view = await self._views.of(who, wired)
+        if "." not in name:
+            await self.list_unlisted(who)  # else it would mean one tool now and none later, when more servers have it
+        elif name not in view and server is not None and not wired.catalog.is_listed(server):
+            await self._ask_one(wired, server)
+        try:
+            return await _got(await self._views.of(who, wired), name, category)
+        except ToolUnknown:
+            wired.refuse_what_is_denied(server, name)
+            helper = helper_for_tool_name(name)
+            if helper is not None:
+                raise ToolUnknown(helper) from None
+            if server is None or server in wired.fresh or not _is_operators(wired, server):
+                raise
+            await self._ask_one(wired, server)
+            return await _got(await self._views.of(who, wired), name, category)
+
+    def _named_server(self, wired: Wired, who: Identity, name: str) -> str | None:
+        """Return the server whose name stands before that of a tool which the policy may let the caller call."""
+        named = [*wired.named_servers(name)]
+        for server in named:
+            if self._views.ruling_of(who, server, name, wired).allowed:
+                return server
+        if not named:  # a decision takes time too
+            self._views.ruling_of(who, None, name, wired)
+        return None
+
+    async def known(self, names: Collection[str], who: Identity = LOCAL_IDENTITY) -> Known:
+        """Return what there is of tools of names that a caller is shown. Raises `RegistryError`.
+
+        Servers whose tools are not known are asked, all at once, for `ASK_SECONDS` at most.
+        """
+        wired = await self._current()
+        servers = {name: self._named_server(wired, who, name) for name in names}
+        unlisted = {server for server in servers.values() if server is not None and not wired.catalog.is_listed(server)}
+        if any("." not in name for name in servers):
+            unlisted.update(each for each in self._unasked(wired) if self._views.shows_server(who, each, wired))
+        if unlisted:
+            await asyncio.wait([self._asked(wired, server) for server in unlisted], timeout=ASK_SECONDS)
+        view = await self._views.of(who, wired)
+        tools: dict[str, Tool | ToolUnknown] = {name: view.get(name) for name in servers if name in view}
+        rest = {name: server for name, server in servers.items() if name not in tools}
+        unknown: list[str] = []
+        if rest:  # other spellings are compared with every tool
+            tools |= await in_thread(Kind.SEARCH, partial(_known, wired, view, rest))
+            rest = {name: server for name, server in rest.items() if name not in tools}
+            old = {server for server in rest.values() if server is not None and server not in wired.fresh}
+            if old:
+                await asyncio.wait([self._asked(wired, server) for server in old], timeout=ASK_SECONDS)
+                if old & wired.fresh:
+                    return await self.known(names, who)  # by what they have now
+            unknown = _unknown(wired, view, rest)
+        return Known(tools, unknown, wired.configuration, await wired.upstreams.quarantined())
+
+    async def is_approved(self, tool: Tool, scope: str) -> bool:
+        """Return whether the user of a scope said yes to all calls of a tool."""
+        return tool.name in await (await self.upstreams()).approved(tool.server, self._approving(scope))
+
+    async def approve(self, tool: Tool, scope: str) -> None:
+        """Note that the user of a scope said yes to all calls of a tool."""
+        await (await self.upstreams()).approve(tool.server, tool.name, self._approving(scope))
+
+    def _approving(self, scope: str) -> str:
+        """Return as whose a yes is kept: pins are the operator's, and a principal is another one in each tenant."""
+        return scope if self._home.operators is None else f"{scopes_of_tenant(self._home.tenant)}{scope}"
+
+    async def refresh(self, server: str) -> bool:
+        """List a server's tools unless done in this session; return whether it was. Raises `RegistryError`.
+
+        A server that is called with sign-ins of callers is listed where one of them calls it.
+        """
+        wired = await self._current()
+        if server in wired.fresh or not _is_operators(wired, server):
+            return False
+        await self._ask_one(wired, server)
+        return True
+
+    async def list_unlisted(self, who: Identity = LOCAL_IDENTITY) -> None:
+        """List the tools of every server that were never listed, all at once, and wait `ASK_SECONDS` at most.
+
+        Servers that the caller is not shown are not waited for: some of their tools may be shown once they are known.
+        """
+        wired = await self._current()
+        tasks = {server: self._asked(wired, server) for server in self._unasked(wired)}
+        shown = [task for server, task in tasks.items() if self._views.shows_server(who, server, wired)]
+        if shown:
+            await asyncio.wait(shown, timeout=ASK_SECONDS)
+
+    async def unreachable(self, who: Identity = LOCAL_IDENTITY) -> dict[str, str]:
+        """Say of each configured server that a caller is shown, and whose tools are not known, why that is so."""
+        wired = await self._current()
+        reasons = {
+            server: str(wired.configuration.unusable(server))
+            for server in wired.configuration.problems
+            if self._views.shows_server(who, server, wired)
+        }
+        for server in wired.configuration.enabled:
+            if not self._views.shows_server(who, server, wired):
+                continue
+            if not wired.catalog.tools(server=server):
+                if server in wired.failed:
+                    reasons[server] = wired.failed[server][1]
+                elif server in self._asking:
+                    reasons[server] = "It has not answered yet. Search again in a moment."
+        return reasons
+
+    async def standing(self, who: Identity = LOCAL_IDENTITY) -> dict[str, dict[str, Json]]:
+        """Say of each server of `mcp.json` that a caller is shown how it stands, see `UpstreamStatus.told`.
+
+        Starts none. Of what is left out, that is named which the policy may let the caller call.
+        """
+        from ....tools_registry.upstream.upstreams import State
+
+        wired, unreachable = await self._current(), await self.unreachable(who)
+        configured_at = wired.configured[0] / 1e9
+        standing: dict[str, dict[str, Json]] = {}
+        for server, found in (await wired.upstreams.statuses()).items():
+            if not await self.shows_server(who, server):
+                continue
+            left_out = [each for each in wired.catalog.left_out(server) if self._may_show(wired, who, server, each)]
+            status = replace(found, left_out=tuple(left_out))
+            if server in unreachable and not status.reason:
+                state = State.FAILED if server in wired.failed else State.CONNECTING
+                status = replace(status, state=state, reason=unreachable[server])
+            standing[server] = status.told(configured_at)
+        return standing
+
+    def _may_show(self, wired: Wired, who: Identity, server: str, left_out: LeftOut) -> bool:
+        config, name = wired.configuration.enabled.get(server), f"{server}.{left_out.tool}"
+        return (
+            config is not None
+            and config.permits(left_out.tool)
+            and self._views.ruling_of(who, server, name, wired).allowed
+        )
+
+    async def listed_by_callers(self, name: str, who: Identity) -> ServerConfig | None:
+        """Return the server of a tool that has to be listed with a sign-in of a caller, before the tool is known."""
+        wired = await self._current()
+        server = self._named_server(wired, who, name)
+        if server is None or server in wired.fresh or name in wired.catalog:
+            return None
+        config = wired.configuration.enabled[server]
+        if config.sign_in is SignInOf.OPERATOR:
+            return None
+        wired.refuse_what_is_denied(server, name)
+        return config
+
+    async def list_as(self, server: str, owner: Owner) -> None:
+        """List a server's tools with the sign-in of an owner. Raises `RegistryError`."""
+        wired = await self._current()
+        async with self._connected(wired, server, owner):
+            await self._listed(wired, server, owner)
+
+    async def call(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, object],
+        *,
+        on_progress: OnProgress | None,
+        keep: Keep | None,
+        owner: Owner = OPERATOR,
+    ) -> ToolResult:
+        """Call a tool with the sign-in of an owner and learn from its answer. Raises `RegistryError`.
+
+        Cancelling cancels the call.
+        """
+        wired = await self._current()
+        async with self._connected(wired, tool.server, owner):
+            result = await wired.upstreams.call(
+                tool.server, tool.name, arguments, on_progress=on_progress, keep=keep, owner=owner
+            )
+        if not says_shape(tool.output_schema):
+            learned = await self.learned()
+            await asyncio.to_thread(learned.observe, tool.full_name, result.value, arguments)
+        self._keep_soon()
+        if tool.server not in wired.fresh:
+            self._in_background(self._ask_quietly(wired, tool.server, owner))
+        return result
+
+    @asynccontextmanager
+    async def _connected(self, wired: Wired, server: str, owner: Owner) -> AsyncIterator[None]:
+        """Keep the connections open, and a place among the requests at once to a server. Raises `ConnectFailed`."""
+        config = wired.configuration.server(server)
+        most = config.max_connections
+        with wired.in_use():
+            if most is None:
+                yield
+                return
+            name = json.dumps(["upstream", server], ensure_ascii=False)
+            seconds = config.connect_timeout_seconds
+            try:
+                await self._parts.take(name, most, caller=str(owner), wait_seconds=seconds)
+            except PartLacking:
+                raise ConnectFailed(
+                    f"The server {server!r} has {most} requests at work, as many as it may be sent at once "
+                    f"(max_connections), and none has ended for {seconds:g} seconds. Nothing was sent; try again in a "
+                    "moment."
+                ) from None
+            except (SkillsDbError, HostWorkBusy) as error:
+                raise StateUnavailable(str(error)) from error
+            try:
+                yield
+            finally:
+                self._parts.give_back(name)
+
+    def _keep_soon(self) -> None:
+        if self._shared.is_shared and (self._keeping is None or self._keeping.done()):
+            self._keeping = self._in_background(self._keep())
+
+    async def _keep(self) -> None:
+        await asyncio.sleep(_KEEP_SECONDS)
+        for kept in (self._learned.made, self._usage.made):
+            if kept is not None and kept.has_unsaved:
+                try:
+                    await in_thread(Kind.DATABASE, kept.save, charged=False)
+                except HostWorkRefused as error:
+                    _LOG.warning("What was learned of tools is kept later: %s", error)
+
+    async def read_resource(self, server: str, uri: str, *, keep: Keep | None, owner: Owner = OPERATOR) -> Json:
+        """Return what a resource of a server holds. Raises `RegistryError`."""
+        wired = await self._current()
+        async with self._connected(wired, server, owner):
+            return await wired.upstreams.read_resource(server, uri, keep=keep, owner=owner)
+
+    async def listed_beside_tools(
+        self, server: str, kind: Literal["resources", "prompts"], owner: Owner = OPERATOR
+    ) -> list[Json]:
+        """Return the resources or the prompts of a server. Raises `RegistryError`."""
+        wired = await self._current()
+        async with self._connected(wired, server, owner):
+            if kind == "prompts":
+                return await wired.upstreams.list_prompts(server, owner)
+            return await wired.upstreams.list_resources(server, owner)
+
+    async def _current(self) -> Wired:
+        async with self._wiring:
+            changed = await self._shared.has_changed()  # before anything is read, which is then as new at least
+            configured, defined = await asyncio.to_thread(self._stamp)
+            wired = self._wired
+            if wired is None or wired.configured != configured:
+                sign_for = None if self.sign_ins is None else self.sign_ins.signs
+                read = partial(wire, state=self._state, discovers=self._discovers, sign_for=sign_for)
+                self._wired = await asyncio.to_thread(
+                    read, self._home, self._environment, configured, defined, self._list_changed
+                )
+                if wired is not None:
+                    self._in_background(wired.wind_up())
+            elif wired.defined != defined:
+                await asyncio.to_thread(wired.catalog.reload_files)
+                wired.defined = defined
+                log_problems(wired.catalog)
+            assert self._wired is not None
+            if changed:
+                await in_thread(Kind.DATABASE, partial(self._take_shared, self._wired), charged=False)
+            return self._wired
+
+    def _stamp(self) -> tuple[FileStamp, int]:
+        """Return what changes when the configuration does, and what does when the definitions do."""
+        return _modified(self._home.servers_file), self._definitions.last_change()
+
+    def _take_shared(self, wired: Wired) -> None:
+        wired.catalog.reload_lists()
+        for kept in (self._learned.made, self._usage.made):
+            if kept is not None:
+                kept.refresh()
+
+    async def _list_changed(self, server: str, owner: Owner) -> None:
+        if self._wired is not None and server in self._wired.configuration.enabled:
+            await self._ask_quietly(self._wired, server, owner)
+
+    def _unasked(self, wired: Wired) -> list[str]:
+        now = asyncio.get_running_loop().time()
+        return [
+            server
+            for server in wired.configuration.enabled
+            if not wired.catalog.is_listed(server)
+            and not wired.catalog.tools(server=server)
+            and now - wired.failed.get(server, (-_ASK_AGAIN_SECONDS, ""))[0] >= _ASK_AGAIN_SECONDS
+        ]
+
+    def _asked(self, wired: Wired, server: str) -> asyncio.Task[None]:
+        """Return the task that asks a server what it has: one at a time, shared by all that wait for it."""
+        task = self._asking.get(server)
+        if task is None:
+            task = asyncio.create_task(self._ask_quietly(wired, server))
+            self._asking[server] = task
+            task.add_done_callback(lambda _task: self._asking.pop(server, None))
+        return task
+
+    async def _ask_quietly(self, wired: Wired, server: str, owner: Owner = OPERATOR) -> None:
+        try:
+            async with self._asks_alone(wired, server, owner) as is_asked, self._connected(wired, server, owner):
+                if not is_asked:
+                    await self._listed(wired, server, owner)
+        except RegistryError as error:
+            wired.failed[server] = (asyncio.get_running_loop().time(), str(error))
+
+    @asynccontextmanager
+    async def _asks_alone(self, wired: Wired, server: str, owner: Owner) -> AsyncIterator[bool]:
+        """Let one of several servers ask what an upstream server has that never said so; give whether one has asked."""
+        if not self._shared.is_shared or wired.catalog.is_listed(server) or owner != OPERATOR:
+            yield False
+            return
+        name = json.dumps(["ask", self._home.tenant, server], ensure_ascii=False)
+        try:
+            await self._parts.take(name, 1, wait_seconds=ASK_SECONDS / 2)
+        except (PartLacking, SkillsDbError, HostWorkBusy):
+            yield False  # the other one is slow, or there is no knowing: to ask twice does no harm
+            return
+        try:
+            self._shared.expire()
+            if await self._shared.has_changed():
+                await in_thread(Kind.DATABASE, partial(self._take_shared, wired), charged=False)
+            yield wired.catalog.is_listed(server)
+        finally:
+            self._parts.give_back(name)
+
+    async def _listed(self, wired: Wired, server: str, owner: Owner) -> None:
+        listed = await wired.upstreams.list_tools(server, owner)
+        await asyncio.to_thread(wired.catalog.replace_server, server, listed.tools, listed.version, listed.left_out)
+        wired.fresh.add(server)
+        wired.failed.pop(server, None)
+
+    async def _ask_one(self, wired: Wired, server: str) -> None:
+        await asyncio.shield(self._asked(wired, server))
+        if server in wired.failed:
+            reason = wired.failed[server][1]
+            raise ServerUnusable(reason)
+
+    async def _warmed(self) -> None:
+        await asyncio.sleep(_WARM_AFTER_SECONDS)
+        try:
+            await self.index()
+        except (RegistryError, HostWorkRefused) as error:
+            _LOG.warning("Upstream tools cannot be used: %s", error)
+
+    def _in_background(self, work: Coroutine[None, None, _T]) -> asyncio.Task[_T]:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._background.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever waits for it raises it
+
+
+def _report(
+    servers: Collection[str], states: Sequence[str], tools: Sequence[Tool], chars: int, told_chars: int
+) -> RegistryReport:
+    whole, told = chars // _CHARS_PER_TOKEN, told_chars // _CHARS_PER_TOKEN
+    return RegistryReport(
+        servers=len(servers),
+        connected=states.count("connected"),
+        tools=len(tools),
+        categories=len({tool.category for tool in tools}),
+        tokens_of_all_definitions=whole,
+        tokens_told=told,
+        tokens_saved=whole - told,
+    )
+
+
+def _published_chars(tools: Iterable[Tool]) -> int:
+    """Return how long the definitions are that a client would load: names, descriptions and input schemas."""
+    return sum(
+        len(tool.name) + len(tool.description) + len(json.dumps(tool.input_schema, default=dict)) for tool in tools
+    )
+
+
+def _is_operators(wired: Wired, server: str) -> bool:
+    return wired.configuration.server(server).sign_in is SignInOf.OPERATOR
+
+
+def scopes_of_tenant(tenant: str) -> str:
+    """Return what the scopes of a tenant begin with, as whose the operator keeps what their users said."""
+    return f"tenant\0{tenant}\0"
+
+
+async def _got(catalog: Catalog, name: str, category: str | None) -> Tool:
+    """Return what `Catalog.get` does: what is no full name is compared with the name of every tool."""
+    if category is None and name in catalog:
+        return catalog.get(name)
+    return await in_thread(Kind.SEARCH, partial(catalog.get, name, category))
+
+
+def _known(wired: Wired, view: Catalog, servers: Mapping[str, str | None]) -> dict[str, Tool | ToolUnknown]:
+    known: dict[str, Tool | ToolUnknown] = {}
+    for name, server in servers.items():
+        tool = view.known(name)
+        if tool is not None:
+            known[name] = tool
+            continue
+        try:
+            wired.refuse_what_is_denied(server, name)
+        except ToolUnknown as refusal:
+            known[name] = refusal
+    return known
+
+
+def _unknown(wired: Wired, view: Catalog, servers: Mapping[str, str | None]) -> list[str]:
+    shown = wired.configuration.enabled.keys() & view.servers().keys()
+    all_known = all(wired.catalog.is_listed(server) or wired.catalog.tools(server=server) for server in shown)
+    return [
+        name
+        for name, server in servers.items()
+        if (server in wired.fresh if server is not None else all_known or "." in name)
+    ]
+
+
+def _overview_of(wired: Wired, shown: Catalog) -> str:
+    enabled = wired.configuration.enabled.keys() & shown.servers().keys()
+    tools: dict[str, list[str]] = {shown.server_alias(server): [] for server in enabled}
+    for tool in shown.tools():
+        alias = shown.server_alias(tool.server)
+        if alias in tools and is_permitted(tool, wired.configuration):
+            tools[alias].append(tool.name)
+    return overview(tools)
+
+
+def _learned_types(state: RegistryState) -> LearnedTypes:
+    from ....tools_registry.describing.learned import LearnedTypes
+
+    return LearnedTypes(state.learned)
+
+
+def _usage(state: RegistryState) -> Usage:
+    from ....tools_registry.search.usage import Usage
+
+    return Usage(state.usage)
+
+
+def _modified(path: Path) -> FileStamp:
+    """Return what changes when the file does, or when a link to it leads elsewhere, as in a mounted ConfigMap."""
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0, 0
+    return found.st_mtime_ns, found.st_ino, found.st_size
