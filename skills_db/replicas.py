@@ -33,7 +33,7 @@ FORGOTTEN_SECONDS = 86_400.0
 class ReplicaRow:
     """A server as the database knows it; `heartbeat` in seconds since 1970 by the database's clock.
 
-    `mark` shows who wrote the address, see `server.replicas.replica_keys`.
+    `mark` shows who wrote the address, see `server.use_cases.replicas.replica_keys`.
     """
 
     id: str

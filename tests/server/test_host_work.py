@@ -18,7 +18,7 @@ from mcp import Client
 
 from sealab.sandbox.errors import HostCallError
 from sealab.sandbox.job import Owner
-from sealab.server import host_work
+from sealab.server.base import host_work
 from sealab.server.base.errors import HostWorkBusy, HostWorkRefused, PrivacyFailed
 from sealab.server.base.host_work import (
     OWNER,

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from sealab.server import write_behind
+from sealab.server.base import write_behind
 from sealab.server.base.write_behind import WriteBehind
 from sealab.skills_db.errors import DatabaseUnreachable
 

@@ -16,7 +16,7 @@ from mcp import Client
 
 from sealab.sandbox.job import Json
 from sealab.sandbox.wire.bounded_json import STEP_CHARS
-from sealab.server import host_work
+from sealab.server.base import host_work
 from sealab.server.base.host_work import THREADS, Kind, in_thread
 from sealab.server.use_cases.upstream_tools import discovery
 from sealab.server.use_cases.upstream_tools.large_json import with_checkpoints

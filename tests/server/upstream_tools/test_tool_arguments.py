@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sealab.sandbox.errors import HostCallError
-from sealab.server import arguments
+from sealab.server.base import arguments
 from sealab.server.base.errors import ArgumentsRefused, HostWorkRefused
 from sealab.server.base.host_work import Account, Kind, charged_to, in_thread
 from sealab.server.use_cases.skills.skill_arguments import judge_arguments
