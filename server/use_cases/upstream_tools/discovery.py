@@ -73,33 +73,34 @@ async def search(
     _check_chars("category", category or "")
     limit = _limit(limit, query, category)
     await registry.list_unlisted(who)
-    hits = await _hits(registry, who, query, category=category, limit=limit, owner=asked_by or told_to)
-    catalog = await registry.view(who)
-    extras = {extra.document.key: extra for extra in registry.extras(who)}
-    hits = [hit for hit in hits if hit.key in extras or hit.key in catalog]  # what there is may have changed since
-    if not hits and category is not None:
-        shown = {tool.category for tool in await registry.shown(who, catalog.tools())}
-        known = {*shown, *(extra.document.category for extra in extras.values())}
-        if category not in known and not await _servers_of(registry, who, category):
-            near = offered(category, sorted(known), f"There are {', '.join(sorted(known)) or 'none'}.")
-            raise RequestRefused(f"There is no category {category!r}. {near}")
-    tools = await _described_hits(registry, who, catalog, extras, hits, level=level)
-    answer: dict[str, Json] = {
-        "query": query,
-        "category": category,
-        "detail_level": level.value,
-        "count": len(tools),
-        "tools": tools,
-    }
-    if cut:
-        answer["truncated"] = cut
-    answer |= await _remarks(registry, who, query, hits, category)
-    of_category = 0
-    if category is not None and not query.strip() and len(tools) == LISTED_MAX:
-        of_category = len(await registry.shown(who, catalog.categories().get(category, ())))
-    if of_category > len(tools) == LISTED_MAX:
-        answer["weak"] = f"These are {LISTED_MAX} of {of_category} tools. Search the category for what they do."
-    return await _sent(registry, answer, tools, told_to)
+    with registry.one_look():
+        hits = await _hits(registry, who, query, category=category, limit=limit, owner=asked_by or told_to)
+        catalog = await registry.view(who)
+        extras = {extra.document.key: extra for extra in registry.extras(who)}
+        hits = [hit for hit in hits if hit.key in extras or hit.key in catalog]  # what there is may have changed since
+        if not hits and category is not None:
+            shown = {tool.category for tool in await registry.shown(who, catalog.tools())}
+            known = {*shown, *(extra.document.category for extra in extras.values())}
+            if category not in known and not await _servers_of(registry, who, category):
+                near = offered(category, sorted(known), f"There are {', '.join(sorted(known)) or 'none'}.")
+                raise RequestRefused(f"There is no category {category!r}. {near}")
+        tools = await _described_hits(registry, who, catalog, extras, hits, level=level)
+        answer: dict[str, Json] = {
+            "query": query,
+            "category": category,
+            "detail_level": level.value,
+            "count": len(tools),
+            "tools": tools,
+        }
+        if cut:
+            answer["truncated"] = cut
+        answer |= await _remarks(registry, who, query, hits, category)
+        of_category = 0
+        if category is not None and not query.strip() and len(tools) == LISTED_MAX:
+            of_category = len(await registry.shown(who, catalog.categories().get(category, ())))
+        if of_category > len(tools) == LISTED_MAX:
+            answer["weak"] = f"These are {LISTED_MAX} of {of_category} tools. Search the category for what they do."
+        return await _sent(registry, answer, tools, told_to)
 
 
 async def _hits(

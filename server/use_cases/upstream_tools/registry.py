@@ -11,8 +11,19 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -119,6 +130,19 @@ class Known:
     unknown: Sequence[str]
     configuration: Configuration
     quarantined: frozenset[str]
+
+
+@dataclass(slots=True)
+class _Look:
+    """What was found in a block of `Registry.one_look`."""
+
+    registry: Registry
+    wired: Wired | None = None
+    has_extras: bool = False
+    is_over: bool = False
+
+
+_LOOK: ContextVar[_Look | None] = ContextVar("_LOOK", default=None)
 
 
 class Registry:
@@ -260,9 +284,29 @@ class Registry:
             self._indexes[key] = found
             return found[1]
 
+    @contextmanager
+    def one_look(self) -> Iterator[None]:
+        """Look once in the block for what has changed: files, what servers share, skills.
+
+        For one question at a time, in which nobody is waited for: what is found at first holds to its end.
+        """
+        look = _Look(self)
+        before = _LOOK.set(look)
+        try:
+            yield
+        finally:
+            look.is_over = True  # tasks that began in the block know it too
+            _LOOK.reset(before)
+
+    def _look(self) -> _Look:
+        look = _LOOK.get()
+        return look if look is not None and look.registry is self and not look.is_over else _Look(self)
+
     async def _refresh_extras(self) -> None:
-        if self.extra_documents is not None:
+        look = self._look()
+        if self.extra_documents is not None and not look.has_extras:
             await self.extra_documents.refresh()
+            look.has_extras = True
 
     def _extras(self) -> tuple[object, Sequence[Extra]]:
         return (None, ()) if self.extra_documents is None else self.extra_documents()
@@ -626,6 +670,12 @@ class Registry:
             return await wired.upstreams.list_resources(server, owner)
 
     async def _current(self) -> Wired:
+        look = self._look()
+        if look.wired is None:
+            look.wired = await self._looked()
+        return look.wired
+
+    async def _looked(self) -> Wired:
         async with self._wiring:
             changed = await self._shared.has_changed()  # before anything is read, which is then as new at least
             configured, defined = await asyncio.to_thread(self._stamp)
