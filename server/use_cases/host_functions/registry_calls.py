@@ -79,7 +79,12 @@ class RegistryCalls:
         """Call a tool and return its answer, or what was saved of it. `binary` are places of bytes, as base64."""
         registry, who, given, may_change = self.registry, calls.caller.identity, arguments, False
         judged: tuple[Tool, Mapping[str, Json]] | None = None
-        with calls.log.call(name) as entry, audited(calls, entry) as line, raised_in_code(name):
+        with (
+            calls.log.call(name) as entry,
+            audited(calls, entry) as line,
+            raised_in_code(name),
+            registry.one_look() as look,
+        ):
             try:
                 line.chars_in = await chars_of([given, positional or None])
                 _pay(calls, line.chars_in)
@@ -110,6 +115,7 @@ class RegistryCalls:
                 if decision is Decision.ASK:
                     await approved(registry, self.privacy, calls, tool, server=server, arguments=fitting)
                     line.approved()
+                    look.end()
                 await signed_in(registry, calls, server)
                 await line.sent()
                 may_change = not server.only_reads(tool)

@@ -11,6 +11,7 @@ import asyncio
 import json
 import logging
 import os
+import time
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -27,10 +28,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from typing_extensions import TypedDict
 
+from ....sandbox.wire.bounded_json import is_light
 from ....skills_db.errors import SkillsDbError
 from ....tools_registry.configuration import Configuration, ServerConfig, SignInOf
 from ....tools_registry.errors import ConnectFailed, RegistryError, ServerUnusable, StateUnavailable, ToolUnknown
@@ -65,6 +67,9 @@ if TYPE_CHECKING:
 
 ASK_SECONDS = 20.0
 """How long a search waits for servers that have never said what they have."""
+
+LOOK_SECONDS = 0.5
+"""How long what was found holds for one question or call."""
 
 INDEX_SECONDS = 2.0
 """How long a search waits for a new index where there is an old one."""
@@ -133,16 +138,20 @@ class Known:
 
 
 @dataclass(slots=True)
-class _Look:
-    """What was found in a block of `Registry.one_look`."""
+class Look:
+    """What was found in a block of `Registry.one_look`; it holds for `LOOK_SECONDS`."""
 
     registry: Registry
+    until: float
     wired: Wired | None = None
     has_extras: bool = False
-    is_over: bool = False
+
+    def end(self) -> None:
+        """Look anew from now on: for instance after somebody was asked."""
+        self.until = 0.0
 
 
-_LOOK: ContextVar[_Look | None] = ContextVar("_LOOK", default=None)
+_LOOK: ContextVar[Look | None] = ContextVar("_LOOK", default=None)
 
 
 class Registry:
@@ -285,22 +294,19 @@ class Registry:
             return found[1]
 
     @contextmanager
-    def one_look(self) -> Iterator[None]:
-        """Look once in the block for what has changed: files, what servers share, skills.
-
-        For one question at a time, in which nobody is waited for: what is found at first holds to its end.
-        """
-        look = _Look(self)
+    def one_look(self) -> Iterator[Look]:
+        """Look once in the block for what has changed: files, what servers share, skills."""
+        look = Look(self, time.monotonic() + LOOK_SECONDS)
         before = _LOOK.set(look)
         try:
-            yield
+            yield look
         finally:
-            look.is_over = True  # tasks that began in the block know it too
+            look.end()  # tasks that began in the block know it too
             _LOOK.reset(before)
 
-    def _look(self) -> _Look:
+    def _look(self) -> Look:
         look = _LOOK.get()
-        return look if look is not None and look.registry is self and not look.is_over else _Look(self)
+        return look if look is not None and look.registry is self and time.monotonic() < look.until else Look(self, 0.0)
 
     async def _refresh_extras(self) -> None:
         look = self._look()
@@ -608,7 +614,11 @@ class Registry:
             )
         if not says_shape(tool.output_schema):
             learned = await self.learned()
-            await asyncio.to_thread(learned.observe, tool.full_name, result.value, arguments)
+            observe = partial(learned.observe, tool.full_name, result.value, arguments)
+            if is_light([result.value, cast("Json", arguments)]):
+                observe()
+            else:
+                await asyncio.to_thread(observe)
         self._keep_soon()
         if tool.server not in wired.fresh:
             self._in_background(self._ask_quietly(wired, tool.server, owner))
