@@ -197,7 +197,7 @@ load: setup ## A server over HTTP under load: each figure beside its goal, in le
 # What is written from the code
 
 docs: reference $(VENV)-docs/.installed ## Build the site into .site, with its reference made from the code and its links checked
-	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict --config-file .mkdocs.yml
+	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict --config-file mkdocs.yml
 	@echo "the site is .site/index.html"
 
 reference: setup ## Write docs/reference from the program: tools, helpers, settings, commands
