@@ -197,7 +197,7 @@ load: setup ## A server over HTTP under load: each figure beside its goal, in le
 # What is written from the code
 
 docs: reference $(VENV)-docs/.installed ## Build the site into .site, with its reference made from the code and its links checked
-	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict --config-file .mkdocs.yml
+	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict --config-file mkdocs.yml
 	@echo "the site is .site/index.html"
 
 reference: setup ## Write docs/reference from the program: tools, helpers, settings, commands
@@ -206,6 +206,7 @@ reference: setup ## Write docs/reference from the program: tools, helpers, setti
 pictures: docs science ## Make docs/pictures: of docs/data.md and `sealab demo` from a run, of the site by a headless Chromium
 	$(BIN)/python -m tests.docs.data_pictures $(SCIENCE_PYTHON)
 	$(BIN)/sealab demo | $(BIN)/python -m tests.docs.terminal_picture "sealab demo" docs/pictures/demo.svg
+	$(BIN)/python -m tests.docs.moving_picture docs/pictures/first.svg
 	$(BIN)/python -m tests.docs.site_picture .site/index.html docs/pictures/site.png
 
 schemas: setup ## Write the schemas of sealab's own tools, from their functions, to the file that a start reads

@@ -174,6 +174,7 @@ _COMMANDS: Mapping[str, str] = {
     "serve": "serve MCP on stdin and stdout, or over HTTP",
     "run": "run one file as execute_code would",
     "init": "set up sealab: find clients, import their servers, add sealab to them, test it",
+    "uninstall": "take sealab out of the clients, give them their servers back, and say what else is left",
     "demo": "run the main use case end to end, in a temporary home",
     "doctor": "check which isolation layers work on this machine",
     "status": "show on one screen what runs, waits and fails, and what is used",
@@ -195,8 +196,15 @@ _COMMANDS: Mapping[str, str] = {
     "completion": "print the completion script of a shell",
 }
 """The commands and what each does, in the order of the help."""
-_MODULES = {"serve": ".serve", "run": ".serve", "top": ".interfaces.commands.status"}
-_ALONE = frozenset({"serve", "run", "init", "demo", "doctor", "status", "top", "guard", "audit", "completion"})
+_MODULES = {
+    "serve": ".serve",
+    "uninstall": ".interfaces.commands.init",
+    "run": ".serve",
+    "top": ".interfaces.commands.status",
+}
+_ALONE = frozenset(
+    {"serve", "run", "init", "uninstall", "demo", "doctor", "status", "top", "guard", "audit", "completion"}
+)
 """Those that have no commands of their own."""
 
 

@@ -174,6 +174,14 @@ class Configuration:
         return ServerUnusable(told, for_operator=self.problems[name])
 
 
+def network_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables by which programs find proxies and certificates, those that are set."""
+    named = ("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE")
+    proxies = [f"{scheme}_PROXY" for scheme in ("HTTP", "HTTPS", "ALL", "NO")]
+    wanted = (*named, *proxies, *map(str.lower, proxies))
+    return {name: environment[name] for name in wanted if environment.get(name)}
+
+
 def read(path: Path, environment: Mapping[str, str], more: Mapping[str, object] | None = None) -> Configuration:
     """Read `mcp.json`; raise `ConfigurationRefused` where the file as a whole cannot be used.
 

@@ -16,6 +16,7 @@ OUTSIDE = {
     "SECURITY.md": "SECURITY.md",
     "CONTRIBUTING.md": "CONTRIBUTING.md",
     "CHANGELOG.md": "CHANGELOG.md",
+    "CODE_OF_CONDUCT.md": "CODE_OF_CONDUCT.md",
     "tools_registry/search/data/README.md": "search-data.md",
     "tools_registry/search/data/NOTICE": "search-NOTICE",
 }

@@ -32,7 +32,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def test_every_page_stands_in_the_navigation() -> None:
-    navigation = (ROOT / ".mkdocs.yml").read_text().partition("\nnav:\n")[2]
+    navigation = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
     named = set(re.findall(r": (\S+\.md)$", navigation, re.MULTILINE))
     assert {page.removeprefix("docs/") for page in PAGES if page.startswith("docs/")} - named == set()
 

@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 
 from sealab.tools_registry.clients import documents, own_entry
 from sealab.tools_registry.clients.insertion import into_json, into_toml, into_yaml
-from sealab.tools_registry.clients.own_entry import Change, ClientFile, client_files, plan_entry, write
+from sealab.tools_registry.clients.own_entry import (
+    Change,
+    ClientFile,
+    client_files,
+    plan_entry,
+    plan_removal,
+    undo,
+    write,
+)
 from sealab.tools_registry.errors import ConfigurationRefused
 
 COMMAND = ["/opt/bin/sealab", "--home", "/srv/a b"]
@@ -218,10 +226,16 @@ def test_clients_are_found_by_their_files_or_their_folders(tmp_path: Path) -> No
 def test_an_entry_of_each_client_is_read_back_as_sealab(tmp_path: Path, client: str) -> None:
     name = {"codex": "c.toml", "goose": "c.yaml"}.get(client, "c.json")
     where = ClientFile(client, tmp_path / name, ("servers",))
-    change = plan_entry(where, COMMAND, tmp_path)
+    change = plan_entry(where, COMMAND, tmp_path, {"HTTPS_PROXY": "http://proxy.example:3128"})
     assert change is not None
+    assert "http://proxy.example:3128" in change.added
     write(change, tmp_path / "kept")
     assert plan_entry(where, COMMAND, tmp_path) is None
+    gone = plan_removal(where, ["sealab"], tmp_path)
+    assert gone is not None
+    assert "sealab" not in gone.after
+    assert [why for _, why in undo(tmp_path / "kept")] == [None]
+    assert not where.path.exists()
 
 
 def test_the_parts_of_an_insertion_are_the_text() -> None:

@@ -1,4 +1,4 @@
-"""Puts one more entry into the text of a configuration file, and leaves all other characters as they are.
+"""Puts one more entry into the text of a configuration file, or takes some out, and leaves the rest as it is.
 
 Comments, order and layout of the file are a user's. A text in which the place cannot be found is refused.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from ..errors import ConfigurationRefused
@@ -22,6 +22,7 @@ _TOKEN = re.compile(rf'(?<!\\)"(?:[^"\\]|\\.)*"|{_COMMENT}|[{{}}\[\]]', re.DOTAL
 _INDENT = re.compile(r'\n([ \t]+)"')
 _YAML_INDENT = re.compile(r"([ ]+)[^\s#]")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_TOML_KEY = re.compile(r'([A-Za-z0-9_-]+)|("(?:[^"\\]|\\.)*")')
 
 
 class Insertion(NamedTuple):
@@ -56,10 +57,9 @@ def into_json(text: str, keys: Keys, name: str, entry: Mapping[str, object]) -> 
 
 
 def into_toml(text: str, keys: Keys, name: str, entry: Mapping[str, object]) -> Insertion:
-    """Insert an entry as a table at the end of TOML; its values are texts, lists of texts, numbers and truths."""
+    """Insert an entry as a table at the end of TOML; values are texts, lists or objects of texts, numbers, truths."""
     path = ".".join(each if _BARE_KEY.fullmatch(each) else json.dumps(each) for each in (*keys, name))
-    # The values' JSON is TOML too.
-    lines = [f"[{path}]", *(f"{key} = {json.dumps(value)}" for key, value in entry.items())]
+    lines = [f"[{path}]", *(f"{key} = {_as_toml(value)}" for key, value in entry.items())]
     blank = "" if not text.strip() else "\n" if text.endswith("\n") else "\n\n"
     return _insertion(text, blank + "\n".join(lines) + "\n", "")
 
@@ -78,6 +78,81 @@ def into_yaml(text: str, keys: Keys, name: str, entry: Mapping[str, object]) -> 
         return _insertion(text, f"{blank}{key}:\n{block}", "")
     start = text[: head.end()]
     return _insertion(start, ("" if start.endswith("\n") else "\n") + block, below)
+
+
+def out_of_json(text: str, keys: Keys, names: Collection[str]) -> str:
+    """Return JSON, with comments or without, that lacks members of the object at `keys`.
+
+    Raises `ConfigurationRefused` for a text of another form.
+    """
+    at = _blank(text, 1 if text.startswith("\ufeff") else 0)
+    for key in keys:
+        at = next((value for name, value in _members(text, at) if name == key), -1)
+        if at < 0:
+            raise _unclear()
+        _expect(text, at, "{")
+    begins = _blank(text, at + 1)
+    cuts: list[tuple[int, int]] = []
+    kept_end = None
+    for name, value in _members(text, at):
+        end = _end_of_value(text, value)
+        comma = _blank(text, end)
+        follows = text[comma : comma + 1] == ","
+        if name not in names:
+            kept_end = end
+        elif follows:
+            cuts.append((begins, _blank(text, comma + 1)))
+        else:
+            start = begins if kept_end is None else _blank(text, kept_end)
+            cuts = [cut for cut in cuts if cut[0] < start]
+            cuts.append((start, end))
+        begins = _blank(text, comma + 1) if follows else comma
+    for start, end in reversed(cuts):
+        text = text[:start] + text[end:]
+    return text
+
+
+def out_of_toml(text: str, keys: Keys, names: Collection[str]) -> str:
+    """Return TOML without the tables, and the tables below them, that `keys` and one of the names lead to."""
+    path = [*keys]
+
+    def goes(line: str) -> bool:
+        parts = [plain or json.loads(quoted) for plain, quoted in _TOML_KEY.findall(line)]
+        return parts[: len(path)] == path and len(parts) > len(path) and parts[len(path)] in names
+
+    kept, leaves = [], False
+    for line in text.splitlines(keepends=True):
+        if line.lstrip().startswith("["):
+            leaves = goes(line.partition("]")[0])
+        if not leaves:
+            kept.append(line)
+    return "".join(kept)
+
+
+def out_of_yaml(text: str, keys: Keys, names: Collection[str]) -> str:
+    """Return YAML without members of the block at one top-level key; of a block that they empty the key stays."""
+    (key,) = keys
+    kept: list[str] = []
+    inside = leaves = False
+    pad: str | None = None
+    for line in text.splitlines(keepends=True):
+        found = _YAML_INDENT.match(line)
+        if line.strip() and not line[0].isspace() and not line.startswith("#"):
+            inside, leaves, pad = line.startswith(f"{key}:"), False, None
+        elif inside and found is not None:
+            pad = pad or found[1]
+            if found[1] == pad:
+                leaves = line.partition(":")[0].strip().strip("'\"") in names
+        if not leaves:
+            kept.append(line)
+    return "".join(kept)
+
+
+def _as_toml(value: object) -> str:
+    """Return a value as TOML: the JSON of all but objects is that too."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(key)} = {json.dumps(each)}" for key, each in value.items()) + "}"
+    return json.dumps(value)
 
 
 def _insertion(before: str, added: str, after: str) -> Insertion:

@@ -1,4 +1,4 @@
-"""Writes sealab's own entry into the configuration of another MCP client, which then starts it.
+"""Writes sealab's own entry into the configuration of another MCP client, takes others out, and undoes both.
 
 A change is planned first, as the whole new text, and read again before it is offered: it says what the old text said
 and the entry, nothing else. It is written whole or not at all, over the text that it was planned for, once a copy of
@@ -8,18 +8,22 @@ that text is kept. What cannot be done so is refused, and the file stays as it i
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from ..errors import ConfigurationRefused
 from ..files import locked, write_whole
 from ..itself import starts_sealab
 from .documents import parsed
 from .entries import read_entry
-from .insertion import Insertion, into_json, into_toml, into_yaml
+from .insertion import Insertion, into_json, into_toml, into_yaml, out_of_json, out_of_toml, out_of_yaml
 from .places import MCP_SERVERS, Keys, places
 
 NAME = "sealab"
@@ -31,6 +35,15 @@ _EDITORS: Mapping[str, Callable[[str, Keys, str, Mapping[str, object]], Insertio
     ".yaml": into_yaml,
     ".yml": into_yaml,
 }
+
+
+_REMOVERS: Mapping[str, Callable[[str, Keys, Collection[str]], str]] = {
+    ".toml": out_of_toml,
+    ".yaml": out_of_yaml,
+    ".yml": out_of_yaml,
+}
+_NOTES = "changes.json"
+_NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +85,29 @@ def _keys(client: str, keys: Sequence[Keys]) -> Keys:
     return {"opencode": ("mcp",)}.get(client, MCP_SERVERS if MCP_SERVERS in keys and client != "vscode" else keys[0])
 
 
-def entry_of(client: str, command: Sequence[str]) -> Entry:
-    """Return the entry that starts a command, in the form of a client."""
+def entry_of(client: str, command: Sequence[str], variables: Mapping[str, str] = _NO_VARIABLES) -> Entry:
+    """Return the entry that starts a command with environment variables, in the form of a client."""
     program, *arguments = command
+    given = {{"opencode": "environment", "goose": "envs"}.get(client, "env"): dict(variables)} if variables else {}
     match client:
         case "claude-code" | "vscode":
-            return {"type": "stdio", "command": program, "args": arguments}
+            return {"type": "stdio", "command": program, "args": arguments, **given}
         case "copilot":
-            return {"type": "local", "command": program, "args": arguments, "tools": ["*"]}
+            return {"type": "local", "command": program, "args": arguments, "tools": ["*"], **given}
         case "opencode":
-            return {"type": "local", "command": [*command], "enabled": True}
+            return {"type": "local", "command": [*command], "enabled": True, **given}
         case "zed":
-            return {"source": "custom", "command": program, "args": arguments, "env": {}}
+            return {"source": "custom", "command": program, "args": arguments, "env": dict(variables)}
         case "goose":
-            return {"type": "stdio", "name": NAME, "enabled": True, "cmd": program, "args": arguments, "timeout": 300}
+            plain = {"type": "stdio", "name": NAME, "enabled": True, "cmd": program, "args": arguments, "timeout": 300}
+            return {**plain, **given}
         case _:
-            return {"command": program, "args": arguments}
+            return {"command": program, "args": arguments, **given}
 
 
-def plan_entry(file: ClientFile, command: Sequence[str], user: Path) -> Change | None:
+def plan_entry(
+    file: ClientFile, command: Sequence[str], user: Path, variables: Mapping[str, str] = _NO_VARIABLES
+) -> Change | None:
     """Return the change that gives a client its entry, or None where it has one.
 
     Raises `ConfigurationRefused` where the file cannot be changed without doubt.
@@ -105,7 +122,7 @@ def plan_entry(file: ClientFile, command: Sequence[str], user: Path) -> Change |
             return None
     if NAME in servers:
         raise ConfigurationRefused(f"it has another server of the name {NAME!r}. Rename that one.")
-    entry = entry_of(file.client, command)
+    entry = entry_of(file.client, command, variables)
     try:
         text = "" if before is None else before.decode("utf-8")
     except UnicodeDecodeError:
@@ -117,10 +134,39 @@ def plan_entry(file: ClientFile, command: Sequence[str], user: Path) -> Change |
     return Change(file, before, after, parts.added)
 
 
+def plan_removal(file: ClientFile, names: Collection[str], user: Path) -> Change | None:
+    """Return the change that takes servers out of a client's file, or None where it has none of them.
+
+    Sealab's own entry is taken out too where its name is among them. Raises as `plan_entry` does.
+    """
+    before = _content(file.path)
+    document = None if before is None else parsed(before, file.path.suffix)
+    if before is None or document is None:
+        return None
+    gone = [
+        str(name)
+        for name, raw in _servers(document, file.keys).items()
+        if name in names and (name != NAME or _is_sealab(file.client, NAME, raw, user))
+    ]
+    if not gone:
+        return None
+    rest = copy.deepcopy(document)
+    inner: Any = rest
+    for key in file.keys:
+        inner = inner[key]
+    for name in gone:
+        del inner[name]
+    after = _REMOVERS.get(file.path.suffix.lower(), out_of_json)(before.decode(), file.keys, gone)
+    if _without_empty(_read_again(after, file.path.suffix), file.keys) != _without_empty(rest, file.keys):
+        raise ConfigurationRefused("it is not laid out as its client writes it. Remove the entries by hand.")
+    return Change(file, before, after, ", ".join(gone))
+
+
 def write(change: Change, backups: Path) -> Path | None:
     """Write a change and return the copy of what was there, which is kept in the folder `backups`; None for no file.
 
-    Raises `ConfigurationRefused` where the file changed since, or cannot be written; then it is as it was.
+    It can be taken back by `undo`. Raises `ConfigurationRefused` where the file changed since, or cannot be written;
+    then it is as it was.
     """
     path = Path(os.path.realpath(change.file.path))
     try:
@@ -130,9 +176,85 @@ def write(change: Change, backups: Path) -> Path | None:
             kept = None if change.before is None else _kept(change.before, path, backups)
             mode = 0o600 if change.before is None else stat.S_IMODE(path.stat().st_mode)
             write_whole(path, change.after, mode=mode)
+            _note(backups, change, kept)
     except OSError as error:
         raise ConfigurationRefused(f"it cannot be written: {error.strerror}. Change its permissions.") from None
     return kept
+
+
+def undo(backups: Path) -> Iterator[tuple[Path, str | None]]:
+    """Put each file that was changed back as it was at first; give it, with why it stays where it does.
+
+    A file that somebody changed since stays. One that was made is removed.
+    """
+    for place, written in _notes(backups).items():
+        try:
+            _restore(Path(place), written["before"], written["after"])
+            _keep_notes(backups, {each: notes for each, notes in _notes(backups).items() if each != place})
+        except ConfigurationRefused as refusal:
+            yield Path(place), str(refusal)
+        except OSError as error:
+            yield Path(place), f"it cannot be written: {error.strerror}. Change its permissions."
+        else:
+            yield Path(place), None
+
+
+def _restore(path: Path, kept: str | None, after: str) -> None:
+    real = Path(os.path.realpath(path))
+    with locked(real):
+        now = _content(path)
+        if now is None or _hashed(now) != after:
+            where = "" if kept is None else f" What it was is kept in {kept}."
+            raise ConfigurationRefused(f"it was changed since.{where}")
+        if kept is None:
+            path.unlink()
+        else:
+            write_whole(real, Path(kept).read_bytes().decode(), mode=stat.S_IMODE(path.stat().st_mode))
+
+
+def _notes(backups: Path) -> dict[str, Any]:
+    """Return what was written, by file: the copy of what was there at first, and the hash of what was written last."""
+    try:
+        found = json.loads((backups / _NOTES).read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _note(backups: Path, change: Change, kept: Path | None) -> None:
+    """Note what was written: what was there at first is still that, unless somebody else changed the file since."""
+    notes = _notes(backups)
+    known = notes.get(str(change.file.path))
+    before: str | None = None if kept is None else str(kept)
+    if known is not None and change.before is not None and _hashed(change.before) == known["after"]:
+        before = known["before"]
+    notes[str(change.file.path)] = {"before": before, "after": _hashed(change.after.encode())}
+    _keep_notes(backups, notes)
+
+
+def _keep_notes(backups: Path, notes: Mapping[str, Any]) -> None:
+    backups.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_whole(backups / _NOTES, json.dumps(notes, indent=1), mode=0o600)
+
+
+def _hashed(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _read_again(text: str, suffix: str) -> object:
+    try:
+        return parsed(text.encode(), suffix)
+    except ConfigurationRefused:
+        return None
+
+
+def _without_empty(document: object, keys: Keys) -> object:
+    """Return a document without the tables that `keys` lead to where nothing is in them; in YAML they are null then."""
+    if not keys or not isinstance(document, dict):
+        return document
+    inner = _without_empty(document.get(keys[0]), keys[1:])
+    rest = {name: each for name, each in document.items() if name != keys[0]}
+    return {**rest, keys[0]: inner} if inner else rest
 
 
 def _content(path: Path) -> bytes | None:
@@ -184,10 +306,7 @@ def _with_entry(document: object, keys: Keys, entry: Entry) -> object:
 
 
 def _says(text: str, suffix: str, document: object) -> bool:
-    try:
-        return parsed(text.encode(), suffix) == document
-    except ConfigurationRefused:
-        return False
+    return _read_again(text, suffix) == document
 
 
 def _kept(content: bytes, path: Path, backups: Path) -> Path:

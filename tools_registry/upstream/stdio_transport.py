@@ -22,7 +22,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 
-from ..configuration import ServerConfig
+from ..configuration import ServerConfig, network_variables
 from ..json_lines import Lines, ReadJson
 from .message_faults import MESSAGE_BYTES_MAX
 from .reading import Incoming, message
@@ -67,12 +67,12 @@ async def stdio_streams(
 async def start_process(config: ServerConfig, stderr: TextIO) -> Process:
     """Start a server's process. Raises `OSError` where it cannot be started.
 
-    It gets the SDK's short list of harmless environment variables and those configured, nothing else. It leads a
-    process group of its own, which ends with it.
+    It gets the SDK's short list of harmless environment variables, those of proxies and certificates, and those
+    configured, nothing else. It leads a process group of its own, which ends with it.
     """
     return await anyio.open_process(
         [config.command, *config.args],
-        env=get_default_environment() | dict(config.env),
+        env=get_default_environment() | network_variables(os.environ) | dict(config.env),
         stderr=stderr,
         cwd=config.cwd,
         start_new_session=True,

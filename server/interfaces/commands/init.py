@@ -1,7 +1,8 @@
-"""`sealab init`: sets sealab up in a minute. It shows each change, asks, and keeps a copy of what it changes.
+"""`sealab init` sets sealab up in a minute, and `sealab uninstall` takes it out of the clients again.
 
 It finds the MCP clients of this machine, imports their servers, proposes which of their tools only read, gives the
-clients an entry that starts sealab, tries the isolation layers and runs one program.
+clients an entry that starts sealab, tries the isolation layers and runs one program. It shows each change, asks, and
+keeps a copy of what it changes, from which `--undo` restores.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from pathlib import Path
 from typing import TypedDict, cast
 from urllib.parse import unquote, urlsplit
 
-from ....tools_registry.clients.importing import ImportPlan, plan
-from ....tools_registry.clients.own_entry import ClientFile, client_files, plan_entry, write
-from ....tools_registry.configuration import read, read_document, servers_of
+from ....tools_registry.clients.importing import Action, ImportPlan, plan
+from ....tools_registry.clients.own_entry import NAME, ClientFile, client_files, plan_entry, plan_removal, write
+from ....tools_registry.clients.own_entry import undo as undo_changes
+from ....tools_registry.clients.places import clients
+from ....tools_registry.configuration import network_variables, read, read_document, servers_of
 from ....tools_registry.errors import ConfigurationRefused
 from ...base.errors import Exit, UsageError
 from ...base.home import Home
@@ -53,7 +56,10 @@ class WrittenEntry(TypedDict):
 
 
 class Done(TypedDict):
-    """What was found and done. `imported` are names of servers, `proposed` their tools by effect."""
+    """What was found and done. `imported` are names of servers, `proposed` their tools by effect.
+
+    `moved` are names of servers by the file that they were taken out of.
+    """
 
     ok: bool
     dry_run: bool
@@ -61,6 +67,7 @@ class Done(TypedDict):
     imported: list[str]
     proposed: dict[str, dict[str, list[str]]]
     clients: list[WrittenEntry]
+    moved: dict[str, list[str]]
     level: str | None
     program: str | None
     problems: list[str]
@@ -89,24 +96,102 @@ class _Answers:
             print("Say y or n.")
 
 
-def _init(here: Here, *, yes: bool = False, dry_run: bool = False, client: Sequence[str] = ()) -> Output:
+class Undone(TypedDict):
+    """The files that are as they were, and why others are not."""
+
+    restored: list[str]
+    problems: dict[str, str]
+
+
+def _init(
+    here: Here,
+    *,
+    yes: bool = False,
+    dry_run: bool = False,
+    client: Sequence[str] = (),
+    move: bool = False,
+    undo: bool = False,
+) -> Output:
     """Set up sealab: find clients, import their servers, add sealab to them, test it.
 
     yes: ask no questions: use the defaults, and accept no proposals
     dry_run: show what would be done, without doing it
     client NAME: add sealab to this client alone; may be repeated (default: all that are found)
+    move: take the servers that sealab reaches out of the clients, so that none loads their tools, secrets and all
+    undo: put the files of the clients back as they were, byte for byte
     """
+    if undo:
+        return _undone(here)
     if not (yes or dry_run) and (here.json or not sys.stdin.isatty()):
         raise UsageError("sealab init asks questions at a terminal. Give --yes to answer all, or --dry-run to look.")
     with redirect_stdout(sys.stderr if here.json else sys.stdout):
-        done = _set_up(here, client, _Answers(yes, dry_run))
+        done = _set_up(here, client, _Answers(yes, dry_run), move=move)
     return Output(done, code=Exit.OK if done["ok"] else Exit.FAILED)
 
 
 init = Command(_init, audit=Audited())
 
 
-def _set_up(here: Here, only: Sequence[str], answers: _Answers) -> Done:
+def _undone(here: Here) -> Output:
+    done = Undone(restored=[], problems={})
+    for path, why in undo_changes(here.home.backups):
+        if why is None:
+            done["restored"].append(str(path))
+        else:
+            done["problems"][str(path)] = why
+    said = [f"{path} is as it was." for path in done["restored"]]
+    said += [f"{path} stays as it is: {why}" for path, why in done["problems"].items()]
+    text = "\n".join(said or ["There is nothing to undo."])
+    return Output(done, text, code=Exit.FAILED if done["problems"] else Exit.OK)
+
+
+class Uninstalled(Undone):
+    """What `sealab uninstall` did; `left` says what stays, and how to remove it."""
+
+    left: dict[str, str]
+
+
+def _uninstall(here: Here) -> Output:
+    """Take sealab out of the clients, give them their servers back, and say what else is left.
+
+    What sealab keeps (skills, files, the vault, journals) stays.
+    """
+    undone = cast("Undone", _undone(here).data)
+    done = Uninstalled(**undone, left={})
+    for file in client_files(Path.home(), os.environ):
+        try:
+            change = plan_removal(file, [NAME], Path.home())
+            if change is not None:
+                write(change, here.home.backups)
+                done["restored"].append(str(file.path))
+                if (why := done["problems"].pop(str(file.path), None)) is not None:
+                    done["left"][f"what {file.path} was before"] = why
+        except ConfigurationRefused as refusal:
+            done["problems"][str(file.path)] = str(refusal)
+    if here.home.root.exists():
+        done["left"][str(here.home.root)] = f"rm -r {shlex.quote(str(here.home.root))}"
+    done["left"]["the program"] = _how_to_remove()
+    said = [f"{path} has no sealab any more." for path in done["restored"]]
+    said += [f"{path} stays as it is: {why}" for path, why in done["problems"].items()]
+    said += [f"Left is {what}: {how}" for what, how in done["left"].items()]
+    return Output(done, "\n".join(said), code=Exit.FAILED if done["problems"] else Exit.OK)
+
+
+uninstall = Command(_uninstall, audit=Audited())
+
+
+def _how_to_remove() -> str:
+    prefix = Path(sys.prefix)
+    if "uv" in prefix.parts and "tools" in prefix.parts:
+        return "uv tool uninstall sealab"
+    if "pipx" in prefix.parts:
+        return "pipx uninstall sealab"
+    if any(part in _UV_ENVIRONMENTS for part in prefix.parts):
+        return "uv cache clean sealab"
+    return f"{shlex.quote(sys.executable)} -m pip uninstall sealab"
+
+
+def _set_up(here: Here, only: Sequence[str], answers: _Answers, *, move: bool) -> Done:
     home = here.home
     files = _found_clients(only)
     done = Done(
@@ -116,6 +201,7 @@ def _set_up(here: Here, only: Sequence[str], answers: _Answers) -> Done:
         imported=[],
         proposed={},
         clients=[],
+        moved={},
         level=None,
         program=None,
         problems=[],
@@ -126,12 +212,14 @@ def _set_up(here: Here, only: Sequence[str], answers: _Answers) -> Done:
     if not files:
         print("  None was found. `sealab help` says how to start sealab by hand.")
     _heading("2. Their servers")
-    done["imported"] = _imported(home, answers, done["problems"])
+    done["imported"] = _imported(home, answers, done["problems"], copy_secrets=move)
     _heading("3. What their tools do")
     done["proposed"] = _propose(here, done["imported"], answers)
     _heading("4. sealab in the clients")
     command = own_command(here.chosen.home, here.chosen.config)
     done["clients"] = [_give_entry(file, command, home, answers) for file in files]
+    if move:
+        done["moved"] = _move(here, files, answers, done["problems"])
     _heading("5. What keeps code apart here, and one program")
     if answers.dry_run:
         print("  Not tried in a dry run: `sealab doctor` does.")
@@ -163,24 +251,29 @@ def _found_clients(only: Sequence[str]) -> list[ClientFile]:
     for name in only:
         if name not in names:
             raise UsageError(
-                f"The client {name!r} is not on this machine.{nearest(name, names)} There are "
-                f"{', '.join(names) or 'none'}."
+                f"The client {name!r} is not on this machine.{nearest(name, names)} Here are "
+                f"{', '.join(names) or 'none'}; sealab knows {', '.join(clients())}."
             )
     return [file for file in files if not only or file.client in only]
 
 
-def _imported(home: Home, answers: _Answers, problems: list[str]) -> list[str]:
+def _imported(home: Home, answers: _Answers, problems: list[str], *, copy_secrets: bool) -> list[str]:
     """Import the servers of all clients into `mcp.json`; return the names of those that are new."""
 
     def planned(present: Mapping[str, object]) -> ImportPlan:
-        return plan(present, Path.home(), Path.cwd(), os.environ)
+        return plan(present, Path.home(), Path.cwd(), os.environ, copy_secrets=copy_secrets)
 
     found = planned(servers_of(read_document(home.servers_file), home.servers_file))
     for each in found.found:
         if each.action.value == "add":
             print(f"  {one_line(each.name):<24}of {each.client}: {one_line(reached(each.shown))}")
             for secret in each.secrets:
-                print(f"  {'':<24}its secret {one_line(secret.where)} stays there: set {secret.variable} for sealab")
+                goes = (
+                    f"is copied to {home.servers_file}"
+                    if copy_secrets
+                    else f"stays there: set {secret.variable} for sealab"
+                )
+                print(f"  {'':<24}its secret {one_line(secret.where)} {goes}")
     for path, why in found.problems:
         problems.append(f"{path}: {why}")
         print(f"  {path}: {why}")
@@ -190,7 +283,8 @@ def _imported(home: Home, answers: _Answers, problems: list[str]) -> list[str]:
     if not answers.agreed(f"Import {counted(len(found.added), 'server')} into {home.servers_file}?"):
         return []
     added = imported(home, planned).added
-    print(f"  Imported {counted(len(added), 'server')}. The clients keep them too.")
+    kept = "" if copy_secrets else " The clients keep them too; `sealab init --move` takes them out."
+    print(f"  Imported {counted(len(added), 'server')}.{kept}")
     return list(added)
 
 
@@ -234,7 +328,7 @@ def _give_entry(file: ClientFile, command: Sequence[str], home: Home, answers: _
     """Show what would be written into a client's file, ask, and write it."""
     told = WrittenEntry(client=file.client, file=str(file.path), state="kept", backup=None, problem=None)
     try:
-        change = plan_entry(file, command, Path.home())
+        change = plan_entry(file, command, Path.home(), network_variables(os.environ))
         if change is None:
             print(f"  {file.client}: starts sealab already.")
             return {**told, "state": "there"}
@@ -251,6 +345,37 @@ def _give_entry(file: ClientFile, command: Sequence[str], home: Home, answers: _
         return {**told, "state": "refused", "problem": str(refusal)}
     print(f"  Written.{'' if backup is None else f' What it was is kept in {backup}.'}")
     return {**told, "state": "written", "backup": None if backup is None else str(backup)}
+
+
+def _move(here: Here, files: Sequence[ClientFile], answers: _Answers, problems: list[str]) -> dict[str, list[str]]:
+    """Take out of the clients what sealab has as they have it, and reaches; return it by file."""
+    home = here.home
+    present = servers_of(read_document(home.servers_file), home.servers_file)
+    found = plan(present, Path.home(), Path.cwd(), os.environ, copy_secrets=True).found
+    same = [each for each in found if each.action is Action.SAME and not each.scope]
+    configuration = read(home.servers_file, os.environ)
+    names = list(dict.fromkeys(each.name for each in same if each.name in configuration.enabled))
+    tested = [] if answers.dry_run or not names else asyncio.run(examined_servers(here, configuration, names))
+    works = {str(each["name"]) for each in tested if each["ok"]}
+    for each in tested:
+        if not each["ok"]:
+            print(f"  {one_line(str(each['name']))} stays in its clients: {one_line(str(each['error']))}")
+    moved: dict[str, list[str]] = {}
+    for file in files:
+        here_too = sorted({each.name for each in same if each.file == file.path} & (works or set(names)))
+        if not here_too or not answers.agreed(f"Take {', '.join(map(one_line, here_too))} out of {file.path}?"):
+            continue
+        try:
+            change = plan_removal(file, here_too, Path.home())
+            if change is not None:
+                write(change, home.backups)
+                moved[str(file.path)] = here_too
+        except ConfigurationRefused as refusal:
+            problems.append(f"{file.path}: {refusal}")
+            print(f"  {file.client}: {file.path} stays as it is: {refusal}")
+    if moved:
+        print("  Moved. `sealab init --undo` puts them back.")
+    return moved
 
 
 def own_command(home: str | None, config: str | None = None) -> list[str]:

@@ -1,4 +1,4 @@
-"""The argument by which restricted code needs no guards at run time, point by point (SECURITY.md).
+"""The argument by which restricted code needs no guards at run time, point by point (docs/security/design.md).
 
 It holds only if no reachable object has a dangerous public attribute and no host function takes names or source as
 data. Each probe below tries to get hold of one dangerous object and leaves it in `result`; a refusal, an error or a

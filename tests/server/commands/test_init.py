@@ -190,3 +190,65 @@ def test_the_entry_under_uvx_names_what_sealab_was_installed_from(
     monkeypatch.delenv("SEALAB_HOME", raising=False)
     monkeypatch.setattr(sys, "prefix", "/home/me/.cache/uv/archive-v0/abc")
     assert own_command(None) == [str(uvx), *arguments]
+
+
+FORMS = {
+    ".cursor/mcp.json": '{\n  // mine\n  "mcpServers": {\n    "notes": NOTES,\n    "other": {"command": "nothing-here"}\n  },\n  "theme": "dark"\n}\n',
+    ".gemini/settings.json": '{"mcpServers": {"other": {"command": "nothing-here"}, "notes": NOTES}}',
+    ".codex/config.toml": '# mine\nmodel = "x"\n\n[mcp_servers.notes]\ncommand = COMMAND\nargs = [ARGUMENT]\n\n[mcp_servers.notes.env]\nA = "1"\n\n[tools]\nx = 1\n',
+    ".config/goose/config.yaml": "# mine\nextensions:\n  notes:\n    type: stdio\n    cmd: COMMAND\n    args: [ARGUMENT]\n    enabled: true\n  other:\n    type: stdio\n    cmd: nothing-here\n    enabled: true\nGOOSE: x\n",
+}
+"""Files of clients with a server that works, and others that do not."""
+
+
+@pytest.fixture
+def clients(user: Path) -> dict[Path, bytes]:
+    command, argument = json.dumps(sys.executable), json.dumps(str(user / "notes.py"))
+    for name, text in FORMS.items():
+        notes = f'{{"command": {command}, "args": [{argument}], "env": {{"NOTES_API_KEY": "hunter2"}}}}'
+        (user / name).parent.mkdir(parents=True, exist_ok=True)
+        content = text.replace("NOTES,", f"{notes},").replace("NOTES}", f"{notes}}}")
+        (user / name).write_text(content.replace("COMMAND", command).replace("ARGUMENT", argument))
+    return {user / name: (user / name).read_bytes() for name in FORMS}
+
+
+def test_servers_that_work_are_moved_with_their_secrets_and_all_is_put_back_byte_for_byte(
+    user: Path, clients: dict[Path, bytes]
+) -> None:
+    ended = init(user, "--yes", "--json", "--move")
+    done = json.loads(ended.stdout)
+    assert done["problems"] == [], done
+    moved = {Path(path).relative_to(user).as_posix(): names for path, names in done["moved"].items()}
+    assert moved[".cursor/mcp.json"] == ["notes"]
+    assert moved[".gemini/settings.json"] == ["notes"]
+    left = (user / ".cursor" / "mcp.json").read_text()
+    assert '"sealab"' in left
+    assert "// mine" in left
+    assert '"notes"' not in left
+    assert "nothing-here" in left
+    own = json.loads((user / "home" / "mcp.json").read_text())["mcpServers"]
+    assert own["notes"]["env"] == {"NOTES_API_KEY": "hunter2"}
+    undone = init(user, "--undo")
+    assert undone.returncode == 0, undone.stdout
+    assert {path: path.read_bytes() for path in clients} == clients
+    assert init(user, "--undo").stdout == "There is nothing to undo.\n"
+
+
+def test_a_file_that_was_changed_since_stays_and_uninstalling_takes_sealab_out_of_it(
+    user: Path, clients: dict[Path, bytes]
+) -> None:
+    init(user, "--yes", "--move", "--client", "cursor")
+    file = user / ".cursor" / "mcp.json"
+    file.write_text(file.read_text().replace("dark", "light"))
+    ended = init(user, "--undo")
+    assert ended.returncode == 1
+    assert "was changed since. What it was is kept in" in ended.stdout
+    gone = sealab("uninstall", "--home", str(user / "home"), **variables(user))
+    assert gone.returncode == 0, gone.stdout
+    assert '"sealab"' not in file.read_text()
+    assert "light" in file.read_text()
+    assert f"rm -r {user / 'home'}" in gone.stdout
+
+
+def test_a_client_that_is_not_here_is_answered_with_those_that_are_known(user: Path) -> None:
+    assert "sealab knows " in init(user, "--yes", "--client", "emacs").stderr
