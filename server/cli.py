@@ -97,7 +97,7 @@ def _command_first(given: Sequence[str]) -> list[str]:
             return ["serve", *options]
         case ["help", *command]:
             return [*command, "--help"]
-        case ["-h" | "--help" | "-V" | "--version", *_]:
+        case ["-h" | "--help" | "-v" | "-V" | "--version", *_]:
             return [*rest]
         case [first, *_] if first.startswith("-"):
             return ["serve", *options, *rest]
@@ -129,7 +129,9 @@ def make_parser(only: str | None = None) -> argparse.ArgumentParser:
         epilog=f"Without a command, sealab serves MCP on stdin and stdout. {_OF_ALL} {EXIT_CODES}",
         allow_abbrev=False,
     )
-    parser.add_argument("-V", "--version", action=_Version, nargs=0, help="show program's version number and exit")
+    parser.add_argument(
+        "-v", "-V", "--version", action=_Version, nargs=0, help="show program's version number and exit"
+    )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, about in _COMMANDS.items():
         command = commands.add_parser(

@@ -14,8 +14,10 @@ import difflib
 import errno
 import fcntl
 import json
+import logging
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,6 +32,8 @@ from .files import write_whole
 from .itself import starts_sealab
 from .models import Tool
 from .names import test_of
+
+_LOG = logging.getLogger(__name__)
 
 Document = dict[str, object]
 """A whole `mcp.json` as it was read."""
@@ -172,6 +176,16 @@ class Configuration:
         """Return the error for a server whose entry is wrong; why may hold what is configured, or a variable."""
         told = f"The entry of the server {name!r} in mcp.json cannot be used. See {test_of(name)}."
         return ServerUnusable(told, for_operator=self.problems[name])
+
+
+def split_command(line: str) -> list[str]:
+    """Return the program and the arguments of a command that was given as one text; one word for what is a file."""
+    if not any(map(str.isspace, line)) or os.path.exists(line):
+        return [line]
+    try:
+        return shlex.split(line) or [line]
+    except ValueError:
+        return [line]
 
 
 def network_variables(environment: Mapping[str, str]) -> dict[str, str]:
@@ -378,11 +392,12 @@ class _Entry:
             )
         kind = self._transport()
         here, described = kind is Transport.STDIO, kind is Transport.OPENAPI
+        command, *more = [""] if not here else [self._text("command")] if "args" in self.entry else self._command()
         return ServerConfig(
             name=self.name,
             type=kind,
-            command=self._text("command") if here else "",
-            args=self._texts("args") if here else (),
+            command=command,
+            args=(*more, *(self._texts("args") if here else ())),
             env=self._mapping("env") if here else {},
             cwd=os.path.expanduser(self._text("cwd")) if here and self.entry.get("cwd") is not None else None,
             url="" if here or (described and self.entry.get("url") is None) else self._url(plain=described),
@@ -404,6 +419,14 @@ class _Entry:
             sign_in=self._sign_in(kind),
             token_exchange=self._token_exchange(),
         )
+
+    def _command(self) -> list[str]:
+        """Return a command without `args`, as which people give a whole line too."""
+        line = self._text("command")
+        parts = split_command(line)
+        if len(parts) > 1:
+            _LOG.warning("The command of the server %r is one text. It is started as: %s", self.name, shlex.join(parts))
+        return parts
 
     def _wrong(self, key: str, wanted: str) -> ConfigurationRefused:
         return ConfigurationRefused(f"{key!r} of the server {self.name!r} cannot be used. Give {wanted}.")

@@ -194,7 +194,19 @@ def test_every_command_and_option_says_what_it_is_for() -> None:
     commands = next(each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction))
     assert set(commands.choices) == {
         *("serve", "run", "demo", "doctor", "container", "servers", "tools", "skills", "pii", "packages"),
-        *("completion", "data", "guard", "init", "runs", "approvals", "tokens", "tenants", "policy", "audit"),
+        *(
+            "completion",
+            "data",
+            "guard",
+            "init",
+            "uninstall",
+            "runs",
+            "approvals",
+            "tokens",
+            "tenants",
+            "policy",
+            "audit",
+        ),
         *("status", "top"),
     }
     for parser in commands.choices.values():

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import stat
+import sys
 import threading
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealab.tools_registry import configuration
-from sealab.tools_registry.configuration import Approve, Transport
+from sealab.tools_registry.configuration import Approve, Transport, read_server
 from sealab.tools_registry.errors import ConfigurationRefused, ServerUnknown, ServerUnusable
 from sealab.tools_registry.models import Tool
 
@@ -368,3 +369,10 @@ def test_any_entry_is_either_read_or_refused_by_name(name, entry):
 )
 def test_what_to_do_about_a_file_fits_what_was_wrong(number, remedy):
     assert remedy in configuration._remedy(OSError(number, os.strerror(number)))
+
+
+def test_a_command_without_args_may_be_a_whole_line(caplog: pytest.LogCaptureFixture) -> None:
+    config = read_server("x", {"command": "npx -y 'a b'"}, {})
+    assert (config.command, config.args) == ("npx", ("-y", "a b"))
+    assert "is one text" in caplog.text
+    assert read_server("x", {"command": sys.executable}, {}).args == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -18,6 +19,7 @@ from ....tools_registry.configuration import (
     read_document,
     read_server,
     servers_of,
+    split_command,
 )
 from ....tools_registry.errors import ConfigurationRefused
 from ...base.errors import Exit, UsageError
@@ -31,6 +33,7 @@ from .terminal import Here, Output, counted, print_error
 
 servers = Group()
 _WIDTH = 24
+_NAME = re.compile(r"[A-Za-z0-9_](?:[\w.-]*[\w])?", re.ASCII)
 _NONE = "There are no servers in {file}. Add some with `sealab servers add` or `… import`."
 
 
@@ -94,8 +97,12 @@ def add(
     allow_self: add a server that is sealab itself, with another home
     replace: replace a server of that name
     """
-    if not name.strip() or not name.isprintable():
-        raise UsageError(f"{name!r} cannot be the name of a server. Give a name of printable characters.")
+    if not _NAME.fullmatch(name):
+        fitting = re.sub(r"[^\w.-]", "-", name, flags=re.ASCII).strip("-.") or "server"
+        raise UsageError(
+            f"{name!r} cannot be the name of a server: names are of letters, digits, dots, dashes and underscores. "
+            f"Call it {fitting}."
+        )
     for option, given in (("--url", url), ("--openapi", openapi), ("--cwd", cwd)):
         if given == "":
             raise UsageError(f"{option} is empty. Give it a value, or leave it out.")
@@ -109,7 +116,10 @@ def add(
                 "--header and HTTP are for a server with a --url or --openapi. Leave them out, or use --env."
             )
         variables = dict(_pair(each, "=", "--env") for each in env)
-        given_entry: dict[str, object] = {"command": words[0], "args": list(words[1:]), "env": variables, "cwd": cwd}
+        command = split_command(words[0]) if len(words) == 1 else [*words]
+        if len(command) > len(words):
+            print_error(f"sealab: the command was one text; it is kept as {shlex.join(command)}")
+        given_entry: dict[str, object] = {"command": command[0], "args": command[1:], "env": variables, "cwd": cwd}
     else:
         if env or cwd:
             raise UsageError("--env and --cwd are for a server that a command starts. Leave them out, or use --header.")

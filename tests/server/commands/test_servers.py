@@ -90,9 +90,9 @@ def test_a_wrong_command_line_is_answered_in_a_sentence_and_writes_nothing(
 
 
 def test_sealab_with_a_home_of_its_own_may_be_a_server(tmp_path: Path) -> None:
-    ended = servers(tmp_path, "add", "its two", "--allow-self", "--env", "SEALAB_HOME=/srv/other", "--", "sealab")
-    assert "`sealab servers test 'its two'`" in ended.stdout
-    assert written(tmp_path)["mcpServers"]["its two"]["allow_self"] is True
+    ended = servers(tmp_path, "add", "its-two", "--allow-self", "--env", "SEALAB_HOME=/srv/other", "--", "sealab")
+    assert "`sealab servers test its-two`" in ended.stdout
+    assert written(tmp_path)["mcpServers"]["its-two"]["allow_self"] is True
 
 
 def test_a_broken_mcp_json_is_named_and_left_as_it_is(tmp_path: Path) -> None:
@@ -399,3 +399,16 @@ def test_a_wrong_header_is_named_and_no_registration(home, run, header):
     assert header in refused.stdout
     assert "Registration failed" not in refused.stdout
     assert '"headers" in mcp.json' in bare.stdout
+
+
+def test_a_name_that_code_could_not_say_is_refused_with_one_that_works(tmp_path: Path) -> None:
+    ended = servers(tmp_path, "add", "my server!", "--", "python3", "x.py")
+    assert ended.returncode == 2
+    assert "Call it my-server." in ended.stderr
+
+
+def test_a_command_that_is_one_text_is_split_with_a_note(tmp_path: Path) -> None:
+    ended = servers(tmp_path, "add", "x", "--", "npx -y some-server")
+    assert "it is kept as npx -y some-server" in ended.stderr
+    kept = json.loads((tmp_path / "mcp.json").read_text())["mcpServers"]["x"]
+    assert kept == {"command": "npx", "args": ["-y", "some-server"]}
