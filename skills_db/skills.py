@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 
-from .content import STORE_BYTES_MAX, SkillDraft, SkillKind, SkillPage, SkillSummary, storable
+from .content import STORE_BYTES_MAX, SkillDraft, SkillKind, SkillPage, SkillSummary, json_text, storable
 from .engine import Database
 from .errors import SkillNotFound, StoreFull
 from .sql import Connection, Row, insert, sa
@@ -139,6 +139,28 @@ class SkillStore:
                 runs=skill.runs,
                 last_run=skill.last_run,
             )
+
+    def newest(self, name: str) -> StoredSkill | None:
+        """Return the newest version of a skill of its own; None where there is none."""
+        try:
+            return SkillStore.load(self, name)
+        except SkillNotFound:
+            return None
+
+    def users_of(self, name: str) -> tuple[SkillDraft, ...]:
+        """Return the newest versions of the skills that use a skill, itself or by others, in the order of names."""
+        found: dict[str, SkillDraft] = {}
+        waiting = [name]
+        with self._database.read() as connection:
+            while waiting:
+                used = waiting.pop()
+                mention = VERSION.c.skills.cast(sa.Text).contains(json_text(used), autoescape=True)
+                for row in connection.execute(_NEWEST_OF_ALL.where(mention)):
+                    draft = draft_of(row.name, row)
+                    if used in draft.skills and row.name not in {name, *found}:
+                        found[row.name] = draft
+                        waiting.append(row.name)
+        return tuple(found[each] for each in sorted(found))
 
     def list(self, tag: str | None = None, limit: int | None = 50) -> SkillPage:
         """Return the first skills in the order of their names; only those with the tag, if one is given."""
@@ -339,6 +361,7 @@ def _bury(
 
 _ALIVE = SKILL.c.live_version.is_not(None)
 _NEWEST = sa.and_(VERSION.c.skill_id == SKILL.c.id, VERSION.c.number == SKILL.c.live_version)
+_NEWEST_OF_ALL = sa.select(SKILL.c.name, *(VERSION.c[part] for part in PARTS)).join(VERSION, _NEWEST)
 _CHANGED_SINCE = (
     sa.select(
         SKILL.c.name,

@@ -165,15 +165,20 @@ def save_skill(  # noqa: PLR0917 - the contract's own parameters
     tags: Sequence[str] = (),
     from_run: str | None = None,
     record: bool = False,
+    force: bool = False,
+    files: Mapping[str, str] | None = None,
 ) -> object:
     """Save code as a skill when its tests pass: `{name, version, signature, description, warnings}`.
 
+    What is left empty the last version had. `files` are those that the tests find, `force` saves though old tests fail.
     Raises ValueError with what is wrong with it.
     """
     if not isinstance(code, str):
         raise TypeError(f"save_skill() takes the code as text, not {type(code).__name__}. Give its source.")
     arguments: dict[str, Json] = {"name": name, "code": code, "description": description, "tests": tests}
-    arguments |= {"tags": list(tags), "from_run": from_run, "record": bool(record)}
+    arguments |= {"tags": list(tags), "from_run": from_run, "record": bool(record), "force": bool(force)}
+    if files:
+        arguments["files"] = dict(files)
     saved = GUEST.call_host("save_skill", arguments)
     _LOADED.meanings.pop(name, None)
     return answer_of(saved)

@@ -14,7 +14,7 @@ from ...governance.caller import LOCAL
 from .command import Audited, Group
 from .opened import opened_app
 from .skill_options import arguments_of
-from .terminal import Here, IsolationChoice, Output, print_error, read_source, report_output
+from .terminal import Here, IsolationChoice, Output, print_error, read_bytes, read_source, report_output
 
 if TYPE_CHECKING:
     from ...app import App
@@ -85,6 +85,8 @@ async def save(
     from_run: str | None = None,
     parameter: Sequence[str] = (),
     record: bool = False,
+    force: bool = False,
+    test_file: Sequence[str] = (),
 ) -> Output:
     """Save a Python file as a skill, when its tests pass.
 
@@ -96,6 +98,8 @@ async def save(
     from_run RUN_ID: save the code of a finished run instead of a file
     parameter VARIABLE: with --from-run: a variable to ask for
     record: keep the upstream answers that the tests meet
+    force: save it though tests of the version before, or of skills that use it, fail
+    test_file FILE: a file that the tests find in the workspace by this name; may be repeated
     """
     from ...use_cases.skills import use_cases
 
@@ -112,11 +116,15 @@ async def save(
         tags=tag,
         from_run=from_run,
         record=record,
+        force=force,
+        files={each: read_bytes(each) for each in test_file},
     )
     saved = await use_cases.save(app.skills, request)
 
     def shown() -> None:
         print(f"{saved['signature']}  (version {saved['version']})")
+        for line in use_cases.told_of(saved):
+            print(f"    {line}")
         for warning in saved["warnings"]:
             print_error(f"sealab: {warning}")
 
@@ -170,17 +178,16 @@ async def _test(here: Here, app: App, names: Sequence[str] = (), *, record: bool
     names NAME: the skills (default: all)
     record: call upstream tools, and keep what they answer
     """
-    from ...use_cases.skills import use_cases
+    from ...use_cases.skills import testing, use_cases
 
     told: list[dict[str, object]] = []
     for name in names or list(await app.skills.service.ask(lambda store: store.names())):
-        plan = use_cases.plan_of((await use_cases.stored(app.skills, name)).draft)
+        plan = testing.plan_of((await use_cases.stored(app.skills, name)).draft)
         entry: dict[str, object] = {"name": name, "ok": True, "tested": plan.tests_something, "problem": None}
         try:
             await use_cases.examine(app.skills, name, record=record)
         except SkillUnfit as error:
-            said = str(error)  # which ends with what it means for a save
-            entry |= {"ok": False, "problem": said.rpartition(" Nothing was saved.")[0] or said}
+            entry |= {"ok": False, "problem": testing.cause_of(error)}
         told.append(entry)
         if not here.json:
             print(f"{'ok' if entry['ok'] else 'failed':<8}{name}{'' if plan.tests_something else '  (no tests)'}")

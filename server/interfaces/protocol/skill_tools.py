@@ -46,6 +46,7 @@ Tags = Annotated[
     BeforeValidator(parsed_if_text),
     WithJsonSchema({"type": "array", "items": {"type": "string"}}),
 ]
+Files = Annotated[dict[str, str], BeforeValidator(parsed_if_text), WithJsonSchema({"type": "object"})]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +72,20 @@ class SkillTools:
         tags: Tags = [],  # noqa: B006 - never changed, and published as the default
         from_run: OptionalText = None,
         record: bool = False,
+        force: bool = False,
+        files: Files = {},  # noqa: B006 - as above
     ) -> Annotated[CallToolResult, SavedSkill]:
         """Save a skill: a function of that name with docstring and hints, or a script (constants become parameters)."""
         caller = caller_of(ctx.request_context)
         request = SaveRequest(
-            name, plain_code(code), description, plain_code(tests), tags, from_run, record, caller=caller
+            name, plain_code(code), description, plain_code(tests), tags, from_run, record, force, caller=caller
         )
+        request = replace(request, files={each: content.encode() for each, content in files.items()})
 
         async def save(client: Client) -> CallToolResult:
             saved = await skills.save(self.context, replace(request, caller=client.asking(caller)))
-            warnings = "".join(f"\n{warning}" for warning in saved["warnings"])
-            return answered(saved, f"saved {saved['signature']} as version {saved['version']}{warnings}")
+            first = f"saved {saved['signature']} as version {saved['version']}"
+            return answered(saved, "\n".join([first, *skills.told_of(saved), *saved["warnings"]]))
 
         return await self.conversations.hold(ctx, save)
 
