@@ -46,8 +46,6 @@ Tags = Annotated[
     BeforeValidator(parsed_if_text),
     WithJsonSchema({"type": "array", "items": {"type": "string"}}),
 ]
-Files = Annotated[dict[str, str], BeforeValidator(parsed_if_text), WithJsonSchema({"type": "object"})]
-
 
 @dataclass(frozen=True, slots=True)
 class SkillTools:
@@ -73,14 +71,12 @@ class SkillTools:
         from_run: OptionalText = None,
         record: bool = False,
         force: bool = False,
-        files: Files = {},  # noqa: B006 - as above
     ) -> Annotated[CallToolResult, SavedSkill]:
-        """Save a skill: a function of that name with docstring and hints, or a script (constants become parameters)."""
+        """Save a skill: a function of that name with docstring and hints, or a script, constants becoming parameters."""
         caller = caller_of(ctx.request_context)
         request = SaveRequest(
             name, plain_code(code), description, plain_code(tests), tags, from_run, record, force, caller=caller
         )
-        request = replace(request, files={each: content.encode() for each, content in files.items()})
 
         async def save(client: Client) -> CallToolResult:
             saved = await skills.save(self.context, replace(request, caller=client.asking(caller)))

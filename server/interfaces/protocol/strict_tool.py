@@ -42,7 +42,6 @@ _BY_NAME: Mapping[str, str] = MappingProxyType(
         "dry_run": "only note writes",
         "encoding": "of content",
         "filename": "path",
-        "files": "for tests, name: text",
         "force": "though old tests fail",
         "format": "of tables",
         "from_run": "run_id or last",
@@ -70,7 +69,7 @@ _BY_NAME: Mapping[str, str] = MappingProxyType(
 )
 _OF_ONE_TOOL: Mapping[tuple[str, str], str] = MappingProxyType(
     {
-        ("save_skill", "code"): "Python; with from_run: its variables that become parameters",
+        ("save_skill", "code"): "Python; with from_run: its parameters",
         ("save_skill", "description"): "what it does",
         ("save_skill", "name"): "function",
         ("read_workspace_file", "limit"): "characters",

@@ -223,8 +223,7 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
     `SHOWN_CHARS` are shown: the structured content has more.
     """
     failed = report["error"]
-    ended = f"{report['status']} in {_brief_ms(report['execution_time_ms'])} ms"
-    lines = [ended if failed is None else f"{ended} (run {report['run_id']})"]
+    lines = [f"{report['status']} in {_brief_ms(report['execution_time_ms'])} ms (run {report['run_id']})"]
     shown = _shown(report, form)
     if shown.result is not None:
         lines.append(f"result:{_NEW_LINE if _NEW_LINE in shown.result else ' '}{shown.result}")

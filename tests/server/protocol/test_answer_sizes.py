@@ -293,7 +293,7 @@ async def test_a_sum_costs_a_few_tokens_in_either_form_and_what_is_not_at_its_de
     assert [each.keys() - ALWAYS for each in shown] == [{"layers"}, set(), {"output", "error"}, {"isolation", "layers"}]
     assert all(each.keys() >= ALWAYS for each in shown)
     assert len(ENCODING.encode(json.dumps(shown[1]))) <= 65
-    assert len(ENCODING.encode(second.content[0].text)) <= 14  # type: ignore[union-attr]
+    assert len(ENCODING.encode(second.content[0].text)) <= 36  # type: ignore[union-attr]
     assert shown[2]["error"].keys() >= {"type", "message", "line", "traceback"}
     assert None not in shown[2]["error"].values()
     assert shown[3]["isolation"] == "process"

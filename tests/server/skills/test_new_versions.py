@@ -49,7 +49,9 @@ assert {passes}
 async def test_files_that_tests_need_are_given_with_them_and_kept_with_the_skill(served: Caller) -> None:
     code = "def rows(p):\n    return open(p).read()"
     tests = "open('out.txt', 'w').write('x')\nassert rows('in/a.csv') == 'a,b'"
-    await save(served, "rows", code, tests=tests, files={"in/a.csv": "a,b"})
+    save_it = "save_skill('rows', code, tests=tests, files={name: 'a,b'})"
+    given = {"code": code, "tests": tests, "name": "in/a.csv"}
+    assert (await served.run(save_it, context_vars=given))["success"]
     wrong = "assert rows('in/a.csv') == 'a,b'\nassert rows('in/a.csv') == 'c'"
     assert "line 2, \"assert rows('in/a.csv') == 'c'\"" in await served.refusal(
         "save_skill", name="rows", code=code, tests=wrong
@@ -57,7 +59,8 @@ async def test_files_that_tests_need_are_given_with_them_and_kept_with_the_skill
     again = await save(served, "rows", code + "  # again")
     assert again["version"] == 2
     assert (await served.told("list_workspace_files"))["files"] == []
-    assert "component '..'" in await served.refusal("save_skill", name="rows", code=code, files={"../a": "b"})
+    report = await served.run(save_it, context_vars={**given, "name": "../a"})
+    assert "component '..'" in report["error"]["message"]
     await served.call("delete_skill", name="rows")
 
 

@@ -197,7 +197,7 @@ async def test_code_saves_calls_imports_and_pins_skills_with_one_worker_allowed(
         """
 saved = save_skill("inc", code="def inc(x: int) -> int:\\n    return x + 1", tests="assert inc(1) == 2")
 first = skills.inc(1)
-save_skill("inc", code="def inc(x: int) -> int:\\n    return x + 10", tests="assert inc(1) == 11")
+save_skill("inc", code="def inc(x: int) -> int:\\n    return x + 10", tests="assert inc(1) == 11", force=True)
 from skills import inc
 import skills as s
 [saved["version"], first, inc(1), s.inc.v1(1), skills["inc@1"](1), load_skill("inc", version=1)(1),
