@@ -47,6 +47,7 @@ Tags = Annotated[
     WithJsonSchema({"type": "array", "items": {"type": "string"}}),
 ]
 
+
 @dataclass(frozen=True, slots=True)
 class SkillTools:
     """The tools that save, load, list, run and delete skills."""
@@ -72,7 +73,7 @@ class SkillTools:
         record: bool = False,
         force: bool = False,
     ) -> Annotated[CallToolResult, SavedSkill]:
-        """Save a skill: a function of that name with docstring and hints, or a script, constants becoming parameters."""
+        """Save a skill: a function of that name with docstring and hints, or a script, its constants parameters."""
         caller = caller_of(ctx.request_context)
         request = SaveRequest(
             name, plain_code(code), description, plain_code(tests), tags, from_run, record, force, caller=caller

@@ -174,6 +174,7 @@ class Report(TypedDict):
     images: NotRequired[list[Image]]
     session: NotRequired[SessionReport]
     session_ended: NotRequired[str]
+    hint: NotRequired[str]
     privacy: NotRequired[PrivacyReport]
 
 
@@ -253,6 +254,8 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
         lines.append(f"session: {session['name']} was rebuilt from its {session['programs']} programs")
     if "session_ended" in report:
         lines.append(f"session: {report['session_ended']}")
+    if "hint" in report:
+        lines.append(f"hint: {report['hint']}")
     privacy = report.get("privacy", {})
     if "hidden" in privacy:
         lines.append(f"hidden behind tokens: {_listed(privacy['hidden'])}")

@@ -82,6 +82,10 @@ class SkillIndex:
         except (SkillsDbError, HostWorkBusy) as error:
             _LOG.warning("Skills cannot be searched: %s", error)
 
+    def known(self) -> Mapping[str, SkillSummary]:
+        """Return the skills as they were at the last look, by name."""
+        return {} if self._seen is None else self._seen.summaries
+
     def __call__(self) -> tuple[object, Sequence[Extra]]:
         """Return the documents, with something that is another after every change."""
         seen = self._seen
@@ -148,11 +152,17 @@ class SkillIndex:
         # No word that all skills share; and the name twice, so that it counts more than a description.
         alone = replace(among_tools, key=skill.name, server="", category="", description=f"{skill.name} {text}")
         about = about_of(skill.description)
-        return Extra(among_tools, skill.signature, about, partial(self._details, skill.name)), alone
+        return Extra(among_tools, call_of(skill.signature), about, partial(self._details, skill.name)), alone
 
     async def _details(self, name: str) -> Mapping[str, Json]:
         skill = await self._service.ask(lambda store: store.load(name))
         return await in_thread(Kind.SEARCH, partial(_definition, skill.draft))
+
+
+def call_of(signature: str) -> str:
+    """Return a signature as a line that runs as it stands, once it has arguments: `await skills.fetch(url: str)`."""
+    plain = signature.removeprefix("async ")
+    return f"skills.{plain}" if plain == signature else f"await skills.{plain}"
 
 
 def about_of(description: str) -> str:

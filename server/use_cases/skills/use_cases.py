@@ -29,9 +29,10 @@ from ..runs.isolations import AUTO
 from ..runs.report import ErrorReport
 from ..runs.request import CodeRequest, Execution
 from ..upstream_tools.discovery import searched_for
+from .duplicates import alike, same_as
 from .new_versions import Judged, change_of, judged, kept_description, kept_files, kept_tags
 from .recordings import Recorder, Replay
-from .search import about_of
+from .search import about_of, call_of
 from .skill_arguments import judge_arguments, judge_name
 from .source_facts import SkillFacts, facts_of
 from .testing import NOT_SAVED, cause_of, line_of_skill, plan_of, run_tests
@@ -190,7 +191,7 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
     ]
     recorder = Recorder() if request.record else None
     found = await _tested(context, request, draft, last, recorder)
-    warnings += found.failed
+    warnings += found.failed if last is not None else await _near(context, request, draft)
     warnings += [f"Not tested with it: {each}." for each in found.untested]
     if recorder is not None:
         recordings = await context.executor.privacy.kept_value(request.caller.scope, recorder.recordings())
@@ -208,6 +209,9 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
         description=draft.description,
         warnings=warnings,
     )
+    await context.index.refresh()
+    if request.from_run is not None and context.executor.hints is not None:
+        context.executor.hints.saved(request.caller.scope, code, draft.name)
     if last is not None and (changed := change_of(draft, last, found)):
         saved["changed"] = changed
     if facts.constants:
@@ -225,6 +229,23 @@ def told_of(saved: SavedSkill) -> list[str]:
         told.append(f"constants that are parameters: {', '.join(saved['constants']['parameters']) or 'none'}")
         told += [f"no parameter: {name} ({why})" for name, why in saved["constants"]["fixed"].items()]
     return told
+
+
+async def _near(context: SkillContext, request: SaveRequest, draft: SkillDraft) -> list[str]:
+    """Say which skill does the same as a new one. Raises `SkillUnfit` where both are described, unless forced."""
+    if not request.caller.identity.may(Right.SKILLS_READ):
+        return []
+    found = await context.service.ask(lambda store: alike(store, draft))
+    same = await same_as(context.executor, draft, found, caller=request.caller, within=request.within)
+    if same is None:
+        return []
+    told = f"The skill {same.name} does this already (version {same.version}): {call_of(same.draft.signature)}."
+    if request.force or not (draft.description and same.draft.description):
+        return [told]
+    raise SkillUnfit(
+        f"{told} {about_of(same.draft.description)}{NOT_SAVED} Call it, save this as its next version, or save it "
+        "beside it with force=true."
+    )
 
 
 async def _tested(

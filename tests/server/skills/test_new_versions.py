@@ -147,3 +147,76 @@ async def test_a_save_says_which_constants_became_parameters(served: Caller) -> 
 async def test_a_test_that_calls_it_wrongly_is_told_the_signature(served: Caller) -> None:
     said = await served.refusal("save_skill", name="double", code=DOUBLE, tests="assert double(1, 2) == 2")
     assert "but 2 were given. Its signature is double(x: int) -> int." in said
+
+
+TICKETS = '''
+def clean_tickets(path: str) -> list[str]:
+    """Clean up the titles of tickets in a file: strip blanks, drop empty ones."""
+    return [line.strip() for line in open(path) if line.strip()]
+'''
+TESTS = "write_file('t.txt', ' a\\n\\nb ')\nassert clean_tickets('t.txt') == ['a', 'b']"
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("tickets_cleaned", TICKETS.replace("clean_tickets", "tickets_cleaned").replace("line", "line  ")),
+        ("clean_titles", TICKETS.replace("def clean_tickets", "async def clean_titles").replace("line", "row")),
+        (
+            "read_tickets",
+            '''
+def read_tickets(file: str) -> list[str]:
+    """Read the cleaned titles of all tickets in a file."""
+    text = open(file).read()
+    return list(filter(None, map(str.strip, text.split(chr(10)))))
+''',
+        ),
+    ],
+)
+async def test_a_new_skill_that_does_what_another_does_is_answered_with_that_one(
+    served: Caller, name: str, code: str
+) -> None:
+    await save(served, "clean_tickets", TICKETS, tests=TESTS)
+    said = await served.refusal("save_skill", name=name, code=code)
+    assert "The skill clean_tickets does this already (version" in said
+    assert "skills.clean_tickets(path: str) -> list[str]" in said
+    assert "no skill" in await served.refusal("load_skill", name=name)
+    saved = await save(served, name, code, force=True)
+    assert any("clean_tickets does this already" in each for each in saved["warnings"])
+    await served.call("delete_skill", name=name)
+
+
+async def test_a_new_skill_that_is_only_told_alike_is_saved(served: Caller) -> None:
+    await save(served, "clean_tickets", TICKETS, tests=TESTS)
+    other = 'def count_tickets(path: str) -> int:\n    """Count the tickets in a file."""\n    return len(open(path).readlines())'
+    assert (await save(served, "count_tickets", other))["version"] == 1
+
+
+async def test_code_that_writes_a_saved_skill_again_is_told_once_which_it_is(served: Caller) -> None:
+    await save(served, "clean_tickets", TICKETS, tests=TESTS)
+    report = await served.run(TICKETS + "\n1")
+    assert report["hint"] == (
+        "There is a skill that does this: call skills.clean_tickets(path: str) -> list[str] instead of writing it."
+    )
+    swapped = (
+        TICKETS.replace("clean_tickets", "tickets_clean") + "\ndef count(path):\n    return 2\nskills.count_tickets\n1"
+    )
+    assert "skills.clean_tickets(path: str)" in (await served.run(swapped))["hint"]
+    assert "hint" not in await served.run("def clean_tickets(rows):\n    return rows\n1")
+
+
+async def test_a_program_that_runs_for_the_third_time_is_told_how_to_keep_it(served: Caller) -> None:
+    code = "words = ['a', 'b']\n'-'.join(words)\n"
+    assert [each.get("hint") for each in [await served.run(code), await served.run(code)]] == [None, None]
+    third = await served.call("execute_code", code=code + "\n")
+    assert f'save_skill("NAME", from_run="{third.structured_content["run_id"]}")' in third.content[0].text
+    assert "hint" not in await served.run(code)
+    other = "words = ['c', 'b']\n'-'.join(words)\n"
+    for expected in (
+        None,
+        None,
+        "This program is the skill joined, and ran for the third time: call skills.joined(…).",
+    ):
+        report = await served.run(other)
+        assert report.get("hint") == expected
+        await save(served, "joined", "", from_run=report["run_id"])
