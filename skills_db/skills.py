@@ -8,6 +8,7 @@ in their order.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
@@ -105,7 +106,7 @@ class SkillStore:
                     connection.rollback()
                     return Saved(draft.name, newest.number, created=False, content_hash=content_hash)
             number = 1 if skill is None else skill.last_version + 1
-            counted = {"last_version": number, "live_version": number, "revision": revision}
+            counted = {"last_version": number, "live_version": number, "revision": revision, "archived": None}
             skill_id = put_skill(connection, draft.name, counted)
             connection.execute(VERSION.insert(), version_row(skill_id, number, draft, content_hash, datetime.now(UTC)))
             most = STORE_BYTES_MAX if self._bytes_max is None else self._bytes_max
@@ -171,6 +172,8 @@ class SkillStore:
     def summaries(self) -> Mapping[str, SkillSummary]:
         """Return the newest versions of all skills by name, in the order of names, without how often they ran.
 
+        Archived ones are left out: `archived` has them.
+
         The first call reads all skills, later ones only what has changed since, in whichever program. While nothing
         changes, the answer is the same object, and the summary of a skill is the same as long as it does not change.
         """
@@ -181,16 +184,31 @@ class SkillStore:
             if self._summarized != number:
                 summaries = dict(self._summaries)
                 for row in connection.execute(_CHANGED_SINCE, {"known": self._summarized}):
-                    if row.version is None:
+                    if row.version is None or row.archived is not None:
                         summaries.pop(row.name, None)
                     else:
-                        summaries[row.name] = SkillSummary(
-                            **row._asdict() | {"kind": SkillKind(row.kind), "tags": tuple(row.tags)},
-                            runs=0,
-                            last_run=None,
-                        )
+                        summaries[row.name] = _summary(row)
                 self._summaries, self._summarized = MappingProxyType(dict(sorted(summaries.items()))), number
             return self._summaries
+
+    def archived(self) -> tuple[SkillSummary, ...]:
+        """Return the skills that are archived, in the order of names."""
+        with self._database.read() as connection:
+            rows = connection.execute(_CHANGED_SINCE.where(SKILL.c.archived.is_not(None), _ALIVE), {"known": -1})
+            return self.with_runs(sorted(map(_summary, rows), key=lambda each: each.name))
+
+    def archive(self, name: str, *, archived: bool = True) -> None:
+        """Take a skill out of lists and searches, or put it back; it can be called all the same.
+
+        Raises `SkillNotFound`.
+        """
+        with self._database.transaction() as connection:
+            revision = next_revision(connection)
+            skill = _skill(connection, name)
+            if skill is None or skill.live_version is None:
+                raise self._not_found(name, deleted=skill is not None)
+            connection.execute(_change(skill, archived=time.time() if archived else None, revision=revision))
+        self.changes += 1
 
     def with_runs(self, summaries: Sequence[SkillSummary]) -> tuple[SkillSummary, ...]:
         """Return the summaries with how often and when last each skill ran; without those of purged skills."""
@@ -334,6 +352,11 @@ def draft_of(name: str, row: Row) -> SkillDraft:
     return SkillDraft(name=name, **parts | {"kind": SkillKind(row.kind)})
 
 
+def _summary(row: Row) -> SkillSummary:
+    parts = {part: value for part, value in row._asdict().items() if part != "archived"}
+    return SkillSummary(**parts | {"kind": SkillKind(row.kind), "tags": tuple(row.tags)}, runs=0, last_run=None)
+
+
 def _skill(connection: Connection, name: str) -> Row | None:
     if not storable(name):
         return None
@@ -366,6 +389,7 @@ _CHANGED_SINCE = (
     sa.select(
         SKILL.c.name,
         SKILL.c.live_version.label("version"),
+        SKILL.c.archived,
         *(VERSION.c[each] for each in ("kind", "description", "signature", "tags", "created_at")),
     )
     .select_from(SKILL.outerjoin(VERSION, _NEWEST))

@@ -55,8 +55,10 @@ class LastRuns:
 class RunRecorder(Protocol):
     """Keeps a record of each run that has ended."""
 
-    def note(self, run_id: str, *, duration_ms: float, status: str, isolation: str, skills: Mapping[str, int]) -> None:
-        """Record a run, and that it used these versions of skills; returns at once."""
+    def note(
+        self, run_id: str, *, owner: str, duration_ms: float, status: str, isolation: str, skills: Mapping[str, int]
+    ) -> None:
+        """Record a run of a scope, and that it used these versions of skills; returns at once."""
 
 
 Here = Callable[[], Awaitable[Execution]]

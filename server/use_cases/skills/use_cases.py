@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, NotRequired
 from typing_extensions import TypedDict
 
 from ....sandbox.job import Json, Outcome, Reading, Status
-from ....skills_db.errors import SkillNotFound, SkillRefused
+from ....skills_db.errors import SkillNotFound, SkillRefused, SkillsDbError
 from ....tools_registry.errors import RegistryError
 from ....workspace.archive import RunArchive
 from ....workspace.errors import WorkspaceError
 from ....workspace.names import Name
-from ...base.errors import RequestRefused, SkillUnfit
+from ...base.errors import HostWorkBusy, RequestRefused, SkillUnfit
 from ...base.host_work import Kind, account, in_thread
 from ...base.identity import Identity, Right
 from ...governance.audit.trail import AuditKind
@@ -46,6 +46,10 @@ if TYPE_CHECKING:
     from .search import SkillIndex
     from .service import SkillService
 
+USED_TOLD_MAX = 5
+"""Skills that a new conversation is told of."""
+CALL_CHARS_MAX = 100
+"""Characters of the call of each."""
 RUN_SKILL_BYTES_MAX = 4_000_000
 """What one run may save of skills, each version counted as the store does."""
 
@@ -299,6 +303,22 @@ async def _stored_as(context: SkillContext, draft: SkillDraft, within: Calls | N
         return (await stored(context, draft.name)).latest + 1
     except SkillNotFound:
         return 1
+
+
+async def greeting(context: SkillContext, caller: Caller) -> str:
+    """Say in a line how many skills there are, and which the caller uses most; nothing where there are none."""
+    if not (caller.identity.may(Right.SKILLS_READ) and context.service.has_database):
+        return ""
+    await context.index.refresh()
+    known = context.index.known()
+    try:
+        most_used = await context.service.most_used(caller.scope, USED_TOLD_MAX) if known else ()
+    except (SkillsDbError, HostWorkBusy):
+        most_used = ()
+    calls = [call_of(known[name].signature)[:CALL_CHARS_MAX] for name in most_used if name in known]
+    used = f" Most used: {'; '.join(calls)}." if calls else ""
+    told = f"Skills: {len(known)} saved; list_skills(query) finds them.{used}" if known else ""
+    return await context.executor.privacy.hide_text(caller.scope, told) if context.executor.privacy.filters else told
 
 
 async def load(context: SkillContext, name: str, version: int | None = None) -> LoadedSkill:

@@ -213,7 +213,7 @@ async def test_an_unknown_skill_is_told_with_the_names_that_it_may_have_meant(se
 def test_runs_are_recorded_though_the_clock_was_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time
     with closing(HomeDatabase(None, tmp_path)) as database, closing(SkillService(database)) as service:
-        service.note("a" * 26, duration_ms=1.0, status="ok", isolation="restricted", skills={})
+        service.note("a" * 26, owner="local", duration_ms=1.0, status="ok", isolation="restricted", skills={})
         monkeypatch.setattr(time, "time", lambda: now() - 3600)
         wait_until(lambda: not service._ended.waiting())
         wait_until(lambda: service.run_store().count_by_status() == {"ok": 1})
