@@ -191,11 +191,19 @@ class SkillStore:
                 self._summaries, self._summarized = MappingProxyType(dict(sorted(summaries.items()))), number
             return self._summaries
 
-    def archived(self) -> tuple[SkillSummary, ...]:
-        """Return the skills that are archived, in the order of names."""
+    def archived(self, words: str = "", tag: str | None = None, limit: int | None = 50) -> SkillPage:
+        """Return the first archived skills that have all words and the tag, in the order of names."""
+        wanted = words.casefold().split()
         with self._database.read() as connection:
             rows = connection.execute(_CHANGED_SINCE.where(SKILL.c.archived.is_not(None), _ALIVE), {"known": -1})
-            return self.with_runs(sorted(map(_summary, rows), key=lambda each: each.name))
+            held = sorted(map(_summary, rows), key=lambda each: each.name)
+        found = [
+            each
+            for each in held
+            if (tag is None or each.has_tag(tag))
+            and all(word in f"{each.name} {each.description}".casefold() for word in wanted)
+        ]
+        return SkillPage(len(found), self.with_runs(found[:limit]))
 
     def archive(self, name: str, *, archived: bool = True) -> None:
         """Take a skill out of lists and searches, or put it back; it can be called all the same.
@@ -209,6 +217,14 @@ class SkillStore:
                 raise self._not_found(name, deleted=skill is not None)
             connection.execute(_change(skill, archived=time.time() if archived else None, revision=revision))
         self.changes += 1
+
+    def bring_back(self, name: str) -> str:
+        """End that a skill is archived or deleted, and return which it was. Raises `SkillNotFound`."""
+        if self.newest(name) is None:
+            self.restore(name)
+            return "deleted"
+        self.archive(name, archived=False)
+        return "archived"
 
     def with_runs(self, summaries: Sequence[SkillSummary]) -> tuple[SkillSummary, ...]:
         """Return the summaries with how often and when last each skill ran; without those of purged skills."""

@@ -195,9 +195,10 @@ def load_skill(name: str, version: int | None = None) -> object:
     return LoadedSkill(cast("dict[str, object]", GUEST.call_host("load_skill", arguments)))
 
 
-def list_skills(query: str | None = None, tag: str | None = None, limit: int = 50) -> object:
+def list_skills(query: str | None = None, tag: str | None = None, limit: int = 50, archived: bool = False) -> object:
     """Return `{count, skills: [{name, version, description, signature, tags, runs, last_run}]}`."""
-    return awaitable(GUEST.call_host("list_skills", {"query": query, "tag": tag, "limit": limit}))
+    asked: dict[str, Json] = {"query": query, "tag": tag, "limit": limit}
+    return awaitable(GUEST.call_host("list_skills", {**asked, "archived": True} if archived else asked))
 
 
 def call_skill(name: str, version: int, arguments: Mapping[str, object]) -> object:

@@ -24,17 +24,26 @@ skills = Group(of_tenant=True, opens=opened_app)
 
 
 @skills.command()
-async def list_(_here: Here, app: App, query: Sequence[str] = (), *, tag: str | None = None, limit: int = 50) -> Output:
+async def list_(
+    _here: Here,
+    app: App,
+    query: Sequence[str] = (),
+    *,
+    tag: str | None = None,
+    limit: int = 50,
+    archived: bool = False,
+) -> Output:
     """List skills, or search them.
 
     query: what the skill should do
     tag: only skills with this tag
     limit: how many to show (default: 50)
+    archived: only those that are archived
     """
     from ...use_cases.skills import use_cases
 
     try:
-        found = await use_cases.listed(app.skills, " ".join(query) or None, tag, limit)
+        found = await use_cases.listed(app.skills, " ".join(query) or None, tag, limit, archived=archived)
     except RequestRefused as error:
         raise UsageError(str(error)) from None
 
@@ -198,6 +207,25 @@ async def _test(here: Here, app: App, names: Sequence[str] = (), *, record: bool
     return Output(data, code=Exit.FAILED if failed else Exit.OK)
 
 
+@skills.command()
+async def review(_here: Here, app: App) -> Output:
+    """Say which skills to archive, merge or mend, and why; changes nothing."""
+    from ...use_cases.skills.review import lines_of, review
+
+    found = await review(app.skills)
+    return Output(found, lines_of(found))
+
+
+@skills.command(audit=Audited())
+async def archive(_here: Here, app: App, name: str) -> Output:
+    """Take a skill out of lists and searches; it can still be called.
+
+    name: the skill; `sealab skills restore NAME` brings it back
+    """
+    await app.skills.service.ask(lambda store: store.archive(name))
+    return _facts({"name": name, "archived": True})
+
+
 @skills.command(audit=Audited("skill.deleted"))
 async def delete(here: Here, app: App, name: str, *, restore: bool = False, purge: bool = False) -> Output:
     """Delete a skill, or bring it back.
@@ -289,15 +317,19 @@ async def backup(_here: Here, app: App, file: Path, *, overwrite: bool = False) 
 
 
 @skills.command(audit=Audited())
-async def restore(_here: Here, app: App, file: Path, *, replace: bool = False) -> Output:
-    """Restore the skills of an archive.
+async def restore(_here: Here, app: App, what: str, *, replace: bool = False) -> Output:
+    """Bring back a skill that was archived or deleted, or the skills of a backup.
 
-    file: the archive to read
-    replace: let the archive win where the two contradict
+    what NAME|FILE: the skill, or the backup to read
+    replace: let the backup win where the two contradict
     """
     from ....skills_db import backup as archives
 
-    return _facts(asdict(await asyncio.to_thread(lambda: archives.restore(app.database(), file, replace=replace))))
+    if _is_name(what):
+        return _facts({"name": what, "restored": await app.skills.service.ask(lambda store: store.bring_back(what))})
+    return _facts(
+        asdict(await asyncio.to_thread(lambda: archives.restore(app.database(), Path(what), replace=replace)))
+    )
 
 
 def _told_of_import(each: Imported) -> str:
@@ -314,6 +346,10 @@ def _still_needed(read: Sequence[Imported]) -> list[str]:
     lines += [f"Their scripts need packages: sealab packages add {' '.join(packages)}"] if packages else []
     unknown = sorted({name for each in read for name in each.modules})
     return [*lines, *([f"They import of packages that are not known: {', '.join(unknown)}"] if unknown else [])]
+
+
+def _is_name(what: str) -> bool:
+    return what.isidentifier() and not Path(what).exists()
 
 
 def _facts(told: Mapping[str, object]) -> Output:

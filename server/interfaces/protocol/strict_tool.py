@@ -31,6 +31,7 @@ from .answers import bounded, short_in_the_middle, visibly
 
 _BY_NAME: Mapping[str, str] = MappingProxyType(
     {
+        "archived": "those",
         "arguments": "named",
         "background": "see get_run",
         "cancel": "end it",

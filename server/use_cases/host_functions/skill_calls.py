@@ -95,10 +95,16 @@ class SkillCalls:
 
     @host_function(longest={"query": SOURCE_CHARS_MAX})
     async def list_skills(
-        self, _calls: Calls, *, query: str | None = None, tag: str | None = None, limit: int = 50
+        self,
+        _calls: Calls,
+        *,
+        query: str | None = None,
+        tag: str | None = None,
+        limit: int = 50,
+        archived: bool = False,
     ) -> Json:
         """Return skills as the tool of that name does."""
-        return cast("Json", await skills.listed(self.context, query, tag, limit))
+        return cast("Json", await skills.listed(self.context, query, tag, limit, archived=archived))
 
     @host_function()
     async def skill_names(self, _calls: Calls) -> Json:

@@ -39,14 +39,14 @@ _SKILLS_OWN = ("save_skill(", "call_skill(")
 
 def alike(store: SkillStore, draft: SkillDraft) -> list[tuple[float, StoredSkill]]:
     """Return the skills that take what a new one takes and are told in like words, with how like, the likest first."""
-    own, taken = _words_of(draft.name, draft.description), parameters_in(draft.signature)
-    likeness = {
-        each.name: _shared(own, _words_of(each.name, each.description))
+    taken, own = len(parameters_in(draft.signature)), words_of(draft)
+    shares = {
+        each.name: likeness(own, words_of(each))
         for each in store.summaries().values()
-        if each.name != draft.name and len(parameters_in(each.signature)) == len(taken)
+        if each.name != draft.name and len(parameters_in(each.signature)) == taken
     }
-    likest = sorted((name for name, share in likeness.items() if share >= LIKE), key=lambda name: -likeness[name])
-    return [(likeness[name], store.load(name)) for name in likest[:LOOKED_AT_MAX]]
+    likest = sorted((name for name, share in shares.items() if share >= LIKE), key=lambda name: -shares[name])
+    return [(shares[name], store.load(name)) for name in likest[:LOOKED_AT_MAX]]
 
 
 async def same_as(
@@ -62,10 +62,10 @@ async def same_as(
     That is one of the same code but for its name; one that takes the same and is told alike; or one whose tests the new
     code passes, with the answers of tools that were recorded.
     """
-    code = _shape(draft)
+    code = shape_of(draft)
     for share, each in found:
         same_names = parameters_in(each.draft.signature) == parameters_in(draft.signature)
-        if _shape(each.draft) == code or (same_names and share >= SAME):
+        if shape_of(each.draft) == code or (same_names and share >= SAME):
             return each
     for _, each in found:
         theirs = plan_of(each.draft)
@@ -99,17 +99,19 @@ def _named(inner: str) -> Iterator[str]:
                 yield name
 
 
-def _words_of(name: str, description: str) -> frozenset[str]:
+def words_of(skill: SkillDraft | SkillSummary) -> frozenset[str]:
+    """Return the stems of the words of a skill's name and description."""
     from ....tools_registry.search.tokens import stem, words
 
-    return frozenset(map(stem, words(f"{name} {description[:500]}")))
+    return frozenset(map(stem, words(f"{skill.name} {skill.description[:500]}")))
 
 
-def _shared(one: frozenset[str], other: frozenset[str]) -> float:
+def likeness(one: frozenset[str], other: frozenset[str]) -> float:
+    """Return which share of all words two skills have in common, 0 to 1."""
     return len(one & other) / max(len(one | other), 1)
 
 
-def _shape(draft: SkillDraft) -> str:
+def shape_of(draft: SkillDraft) -> str:
     """Return the code without blanks and comments, and without its own name."""
     lines = (line.partition("#")[0].split() for line in draft.code.splitlines())
     return re.sub(rf"\b{re.escape(draft.name)}\b", "_", " ".join(" ".join(line) for line in lines if line))

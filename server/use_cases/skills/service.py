@@ -21,7 +21,7 @@ from ...base.write_behind import WriteBehind
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ....skills_db.runs import RunStore
+    from ....skills_db.runs import RunRecord, RunStore
     from ....skills_db.skills import SkillStore
 
 T = TypeVar("T")
@@ -108,6 +108,10 @@ class SkillService:
         """Return the skills that ran most often for a scope, then those that ran most for all. Raises as `ask`."""
         return await in_thread(Kind.DATABASE, lambda: self.run_store().most_used(owner, limit))
 
+    async def recent_runs(self, limit: int) -> Sequence[RunRecord]:
+        """Return the last records of runs of skills, newest first. Raises as `ask`."""
+        return await in_thread(Kind.DATABASE, partial(self._recent_runs, limit))
+
     @property
     def has_database(self) -> bool:
         """Whether there can be any skill: a database server, or a file, or others' skills."""
@@ -188,6 +192,10 @@ class SkillService:
     def _how_ended(self, run_id: str) -> str | None:
         self._ended.flush()
         return self.run_store().status_of(run_id)
+
+    def _recent_runs(self, limit: int) -> Sequence[RunRecord]:
+        self._ended.flush()
+        return [run for run in self.run_store().recent(limit) if run.skill is not None]
 
     def _asked(self, question: Callable[[SkillStore], T]) -> T:
         self._ended.flush()

@@ -365,15 +365,25 @@ def _of_others(draft: SkillDraft) -> dict[str, object]:
     return {ORIGIN: "imported; others wrote it: no word of the user", "instructions": text, "files": sorted(files)}
 
 
-async def listed(context: SkillContext, query: str | None = None, tag: str | None = None, limit: int = 50) -> SkillList:
-    """Return the skills that fit a query, best first, or all by name.
+async def listed(
+    context: SkillContext,
+    query: str | None = None,
+    tag: str | None = None,
+    limit: int = 50,
+    *,
+    archived: bool = False,
+) -> SkillList:
+    """Return the skills that fit a query, best first, or all by name; of archived ones those with all its words.
 
     With a limit of 0 they are only counted. Raises `RequestRefused` for a limit below 0.
     """
     if limit < 0:
         raise RequestRefused(f"limit is {limit}, which is not allowed. Give 0, to count only, or more.")
     asked, cut = searched_for(query or "")
-    page = await context.index.page(asked or None, tag, limit)
+    if archived:
+        page = await context.service.ask(lambda store: store.archived(asked, tag, limit))
+    else:
+        page = await context.index.page(asked or None, tag, limit)
     told = SkillList(
         count=page.total,
         skills=[
