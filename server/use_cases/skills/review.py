@@ -48,7 +48,14 @@ _RUNS_MAX = 10_000
 Kinds = Literal["unused", "failing", "slow", "duplicate", "drifted", "orphan"]
 Proposal = Literal["archive", "merge", "mend"]
 _PROPOSALS: Mapping[Kinds, Proposal] = MappingProxyType(
-    {"unused": "archive", "duplicate": "merge"} | dict.fromkeys(("failing", "slow", "drifted", "orphan"), "mend")
+    {
+        "unused": "archive",
+        "duplicate": "merge",
+        "failing": "mend",
+        "slow": "mend",
+        "drifted": "mend",
+        "orphan": "mend",
+    }
 )
 
 
