@@ -103,7 +103,7 @@ class SkillTools:
         lines = lines or ["no skill fits" if query or tag else "no skills"]
         return answered(found, "\n".join([*query_note(found), *lines]))
 
-    @mcp_tool(READS)
+    @mcp_tool(READS, rest="`sealab skills review`")
     async def review_skills(self, ctx: Context[None, None]) -> Annotated[CallToolResult, Review]:
         """Skills to archive, merge or mend, and why."""
         found = await review(self.context, caller_of(ctx.request_context))

@@ -101,7 +101,8 @@ async def review(context: SkillContext, caller: Caller = LOCAL) -> Review:
     findings += drifted
     told = Review(count=len(findings), findings=findings, skills=len(looked_at), calls=calls)
     if len(looked_at) < total:
-        told["truncated"] = {"skills": {"shown": len(looked_at), "total": total}}
+        read_with = f"list_skills(limit={total})"
+        told["truncated"] = {"skills": {"shown": len(looked_at), "total": total, "read_with": read_with}}
     return told
 
 

@@ -156,6 +156,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "files": ("list_workspace_files", {}),
     "skill": ("load_skill", {"name": "long_skill"}),
     "skills": ("list_skills", {"limit": 1000}),
+    "reviewed": ("review_skills", {}),
     "saved": ("save_skill", {"name": "other_skill", "code": f'def other_skill(n: int):\n    """{LONG}"""\n'}),
     "sanitized": ("sanitize_pii", {"text": "write to jane@example.org. " * 3000}),
     "restored": ("restore_pii", {"text": "nothing to restore here. " * 3000}),
