@@ -51,6 +51,7 @@ from .use_cases.runs.background.background import Background
 from .use_cases.runs.background.background_work import BackgroundWork
 from .use_cases.runs.executor import Executor
 from .use_cases.runs.isolations import Offer, offer
+from .use_cases.skills.duplicates import SkillHints
 from .use_cases.skills.search import SkillIndex
 from .use_cases.skills.service import SkillService
 from .use_cases.skills.use_cases import SkillContext
@@ -311,6 +312,7 @@ async def _composed(
                     audit=shared.audit,
                     workspace=workspace,
                     places=places,
+                    hints=SkillHints(index.known),
                     wider_skills=service.wider_among,
                 )
                 skills = SkillContext(executor, service, index, registry, workspace)

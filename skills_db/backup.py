@@ -88,7 +88,7 @@ def _rows(connection: Connection, wanted: sa.Select[*tuple[Any, ...]]) -> Iterat
 
 
 def _skills(connection: Connection) -> Iterator[Record]:
-    columns = (SKILL.c.name, SKILL.c.last_version, SKILL.c.runs, SKILL.c.last_run)
+    columns = (SKILL.c.name, SKILL.c.last_version, SKILL.c.runs, SKILL.c.last_run, SKILL.c.archived)
     for row in _rows(connection, sa.select(*columns).order_by(SKILL.c.id)):
         yield row._asdict() | {"last_run": None if row.last_run is None else row.last_run.isoformat()}
 
@@ -143,7 +143,8 @@ class _Restoring:
         before = self._there.get(name)
         last, runs, last_run = (0, 0, None) if before is None else (before.last_version, before.runs, before.last_run)
         if before is None:
-            skill_id = put_skill(self._connection, name, {"last_version": 0, "revision": self._revision})
+            new = {"last_version": 0, "revision": self._revision, "archived": record.get("archived")}
+            skill_id = put_skill(self._connection, name, new)
             self._added_skills += 1
         else:
             skill_id = before.id

@@ -37,7 +37,16 @@ class Migration:
     needs: str | None = None
 
 
-MIGRATIONS: tuple[Migration, ...] = (Migration("0001_declared_tables", ()),)
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration("0001_declared_tables", ()),
+    Migration(
+        "0041_skills_archived_and_used",
+        (
+            "ALTER TABLE sealab_skill ADD COLUMN archived DOUBLE PRECISION",
+            "ALTER TABLE sealab_run ADD COLUMN owner TEXT",
+        ),
+    ),
+)
 _LISTS = (MIGRATION, MIGRATION_RULE)
 _MAY_NOT = "42501"
 """The SQLSTATE of a role that lacks a right."""

@@ -17,7 +17,10 @@ _TRIM_EVERY = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """One run. `kind` says what ran (`code`, `skill`, `test`); `skill` and `version` which skill, if one."""
+    """One run. `kind` says what ran (`code`, `skill`, `test`); `skill` and `version` which skill, if one.
+
+    `owner` is the scope for which it ran.
+    """
 
     run_id: str
     started_at: datetime
@@ -27,6 +30,7 @@ class RunRecord:
     kind: str = "code"
     skill: str | None = None
     version: int | None = None
+    owner: str | None = None
 
 
 RUN_COLUMNS = [RUN.c[each.name] for each in fields(RunRecord)]
@@ -81,6 +85,18 @@ class RunStore:
         with self._database.read() as connection:
             found: str | None = connection.execute(sa.select(RUN.c.status).where(own).limit(1)).scalar()
             return found
+
+    def most_used(self, owner: str, limit: int) -> tuple[str, ...]:
+        """Return the skills that ran most often for a scope, by the records kept, then those that ran most for all."""
+        if not storable(owner):
+            return ()
+        times = sa.func.count().desc()
+        own = sa.select(RUN.c.skill).where(RUN.c.owner == owner, RUN.c.skill.is_not(None)).group_by(RUN.c.skill)
+        of_all = sa.select(SKILL.c.name).where(SKILL.c.runs > 0).order_by(SKILL.c.runs.desc(), SKILL.c.name)
+        with self._database.read() as connection:
+            wanted = (own.order_by(times, RUN.c.skill), of_all)
+            found = [name for each in wanted for name in connection.execute(each.limit(limit)).scalars()]
+        return tuple(dict.fromkeys(found))[:limit]
 
     def count_by_status(self) -> dict[str, int]:
         """Return how many of the records kept ended in which way."""

@@ -8,12 +8,13 @@ in their order.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 
-from .content import STORE_BYTES_MAX, SkillDraft, SkillKind, SkillPage, SkillSummary, storable
+from .content import STORE_BYTES_MAX, SkillDraft, SkillKind, SkillPage, SkillSummary, json_text, storable
 from .engine import Database
 from .errors import SkillNotFound, StoreFull
 from .sql import Connection, Row, insert, sa
@@ -105,7 +106,7 @@ class SkillStore:
                     connection.rollback()
                     return Saved(draft.name, newest.number, created=False, content_hash=content_hash)
             number = 1 if skill is None else skill.last_version + 1
-            counted = {"last_version": number, "live_version": number, "revision": revision}
+            counted = {"last_version": number, "live_version": number, "revision": revision, "archived": None}
             skill_id = put_skill(connection, draft.name, counted)
             connection.execute(VERSION.insert(), version_row(skill_id, number, draft, content_hash, datetime.now(UTC)))
             most = STORE_BYTES_MAX if self._bytes_max is None else self._bytes_max
@@ -140,6 +141,28 @@ class SkillStore:
                 last_run=skill.last_run,
             )
 
+    def newest(self, name: str) -> StoredSkill | None:
+        """Return the newest version of a skill of its own; None where there is none."""
+        try:
+            return SkillStore.load(self, name)
+        except SkillNotFound:
+            return None
+
+    def users_of(self, name: str) -> tuple[SkillDraft, ...]:
+        """Return the newest versions of the skills that use a skill, itself or by others, in the order of names."""
+        found: dict[str, SkillDraft] = {}
+        waiting = [name]
+        with self._database.read() as connection:
+            while waiting:
+                used = waiting.pop()
+                mention = VERSION.c.skills.cast(sa.Text).contains(json_text(used), autoescape=True)
+                for row in connection.execute(_NEWEST_OF_ALL.where(mention)):
+                    draft = draft_of(row.name, row)
+                    if used in draft.skills and row.name not in {name, *found}:
+                        found[row.name] = draft
+                        waiting.append(row.name)
+        return tuple(found[each] for each in sorted(found))
+
     def list(self, tag: str | None = None, limit: int | None = 50) -> SkillPage:
         """Return the first skills in the order of their names; only those with the tag, if one is given."""
         summaries = self.summaries().values()
@@ -148,6 +171,8 @@ class SkillStore:
 
     def summaries(self) -> Mapping[str, SkillSummary]:
         """Return the newest versions of all skills by name, in the order of names, without how often they ran.
+
+        Archived ones are left out: `archived` has them.
 
         The first call reads all skills, later ones only what has changed since, in whichever program. While nothing
         changes, the answer is the same object, and the summary of a skill is the same as long as it does not change.
@@ -159,16 +184,47 @@ class SkillStore:
             if self._summarized != number:
                 summaries = dict(self._summaries)
                 for row in connection.execute(_CHANGED_SINCE, {"known": self._summarized}):
-                    if row.version is None:
+                    if row.version is None or row.archived is not None:
                         summaries.pop(row.name, None)
                     else:
-                        summaries[row.name] = SkillSummary(
-                            **row._asdict() | {"kind": SkillKind(row.kind), "tags": tuple(row.tags)},
-                            runs=0,
-                            last_run=None,
-                        )
+                        summaries[row.name] = _summary(row)
                 self._summaries, self._summarized = MappingProxyType(dict(sorted(summaries.items()))), number
             return self._summaries
+
+    def archived(self, words: str = "", tag: str | None = None, limit: int | None = 50) -> SkillPage:
+        """Return the first archived skills that have all words and the tag, in the order of names."""
+        wanted = words.casefold().split()
+        with self._database.read() as connection:
+            rows = connection.execute(_CHANGED_SINCE.where(SKILL.c.archived.is_not(None), _ALIVE), {"known": -1})
+            held = sorted(map(_summary, rows), key=lambda each: each.name)
+        found = [
+            each
+            for each in held
+            if (tag is None or each.has_tag(tag))
+            and all(word in f"{each.name} {each.description}".casefold() for word in wanted)
+        ]
+        return SkillPage(len(found), self.with_runs(found[:limit]))
+
+    def archive(self, name: str, *, archived: bool = True) -> None:
+        """Take a skill out of lists and searches, or put it back; it can be called all the same.
+
+        Raises `SkillNotFound`.
+        """
+        with self._database.transaction() as connection:
+            revision = next_revision(connection)
+            skill = _skill(connection, name)
+            if skill is None or skill.live_version is None:
+                raise self._not_found(name, deleted=skill is not None)
+            connection.execute(_change(skill, archived=time.time() if archived else None, revision=revision))
+        self.changes += 1
+
+    def bring_back(self, name: str) -> str:
+        """End that a skill is archived or deleted, and return which it was. Raises `SkillNotFound`."""
+        if self.newest(name) is None:
+            self.restore(name)
+            return "deleted"
+        self.archive(name, archived=False)
+        return "archived"
 
     def with_runs(self, summaries: Sequence[SkillSummary]) -> tuple[SkillSummary, ...]:
         """Return the summaries with how often and when last each skill ran; without those of purged skills."""
@@ -312,6 +368,11 @@ def draft_of(name: str, row: Row) -> SkillDraft:
     return SkillDraft(name=name, **parts | {"kind": SkillKind(row.kind)})
 
 
+def _summary(row: Row) -> SkillSummary:
+    parts = {part: value for part, value in row._asdict().items() if part != "archived"}
+    return SkillSummary(**parts | {"kind": SkillKind(row.kind), "tags": tuple(row.tags)}, runs=0, last_run=None)
+
+
 def _skill(connection: Connection, name: str) -> Row | None:
     if not storable(name):
         return None
@@ -339,10 +400,12 @@ def _bury(
 
 _ALIVE = SKILL.c.live_version.is_not(None)
 _NEWEST = sa.and_(VERSION.c.skill_id == SKILL.c.id, VERSION.c.number == SKILL.c.live_version)
+_NEWEST_OF_ALL = sa.select(SKILL.c.name, *(VERSION.c[part] for part in PARTS)).join(VERSION, _NEWEST)
 _CHANGED_SINCE = (
     sa.select(
         SKILL.c.name,
         SKILL.c.live_version.label("version"),
+        SKILL.c.archived,
         *(VERSION.c[each] for each in ("kind", "description", "signature", "tags", "created_at")),
     )
     .select_from(SKILL.outerjoin(VERSION, _NEWEST))

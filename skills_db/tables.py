@@ -129,10 +129,12 @@ SKILL = _table(
     *_whole("revision"),
     sa.Column("runs", sa.BigInteger, nullable=False, default=0, server_default="0"),
     _moment("last_run", null=True),
+    *_seconds("archived", null=True),
     _index("skill_by_revision", "revision"),
 )
 """A name with its versions. `last_version` is the highest number given, `live_version` the highest not deleted.
 
+`archived` is since when it is in no list and no search, which a new version ends.
 `revision` is the number of the last change to its versions. `runs` and `last_run` outlive the run records.
 """
 VERSION = _table(
@@ -158,9 +160,10 @@ RUN = _table(
     *_text("status", "isolation", "kind"),
     *_text("skill", null=True),
     *_whole("version", null=True),
+    *_text("owner", null=True),
     _index("run_by_skill", "skill"),
 )
-"""That something ran: when, how long, how it ended. No arguments, no results, no output."""
+"""That something ran: when, how long, how it ended, and for which scope. No arguments, no results, no output."""
 
 # The vault of personal data.
 VAULT = _table("vault", _one(), *_text("key_mark", null=True), *_whole("purges"))

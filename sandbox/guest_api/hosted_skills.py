@@ -12,13 +12,16 @@ that of the skills that its top level uses stay the same.
 from __future__ import annotations
 
 import re
+import sys
 from base64 import b64decode
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
-from types import CoroutineType
+from inspect import CO_COROUTINE
+from opcode import opmap
+from types import CoroutineType, FrameType
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from ..guest.dynamic import Dynamic, dynamic
@@ -29,6 +32,8 @@ from .answers import answer_of, awaitable
 from .converting import converted
 
 T = TypeVar("T")
+_frame: Final = sys._getframe
+_CACHE, _GET_AWAITABLE = opmap["CACHE"], opmap["GET_AWAITABLE"]
 _PIN: Final = re.compile(r"v([1-9][0-9]{0,8})")
 
 
@@ -87,8 +92,8 @@ class Skill:
         raise AttributeError("skills are read-only here; save_skill makes a new version")
 
     def __call__(self, *positional: object, **named: object) -> object:
-        """Call its function; of an `async def` the answer is to be awaited."""
-        return _tracked(_name_of(self), partial(_called, self, positional, named))
+        """Call its function. The answer of an `async def` is to be awaited, that of another one may be."""
+        return _as_awaited(_frame(1), _tracked(_name_of(self), partial(_called, self, positional, named)))
 
     def __getattr__(self, name: str) -> object:
         version = pinned(name)
@@ -149,7 +154,7 @@ class LoadedSkill(dict[str, object]):
     def __call__(self, *positional: object, **named: object) -> object:
         """Call that version of the skill."""
         skill = _skill(str(dict.__getitem__(self, "name")), cast("int", dict.__getitem__(self, "version")))
-        return skill(*positional, **named)
+        return _as_awaited(_frame(1), skill(*positional, **named))
 
 
 def source_of(given: object) -> object:
@@ -165,15 +170,20 @@ def save_skill(  # noqa: PLR0917 - the contract's own parameters
     tags: Sequence[str] = (),
     from_run: str | None = None,
     record: bool = False,
+    force: bool = False,
+    files: Mapping[str, str] | None = None,
 ) -> object:
     """Save code as a skill when its tests pass: `{name, version, signature, description, warnings}`.
 
+    What is left empty the last version had. `files` are those that the tests find, `force` saves though old tests fail.
     Raises ValueError with what is wrong with it.
     """
     if not isinstance(code, str):
         raise TypeError(f"save_skill() takes the code as text, not {type(code).__name__}. Give its source.")
     arguments: dict[str, Json] = {"name": name, "code": code, "description": description, "tests": tests}
-    arguments |= {"tags": list(tags), "from_run": from_run, "record": bool(record)}
+    arguments |= {"tags": list(tags), "from_run": from_run, "record": bool(record), "force": bool(force)}
+    if files:
+        arguments["files"] = dict(files)
     saved = GUEST.call_host("save_skill", arguments)
     _LOADED.meanings.pop(name, None)
     return answer_of(saved)
@@ -185,9 +195,10 @@ def load_skill(name: str, version: int | None = None) -> object:
     return LoadedSkill(cast("dict[str, object]", GUEST.call_host("load_skill", arguments)))
 
 
-def list_skills(query: str | None = None, tag: str | None = None, limit: int = 50) -> object:
+def list_skills(query: str | None = None, tag: str | None = None, limit: int = 50, archived: bool = False) -> object:
     """Return `{count, skills: [{name, version, description, signature, tags, runs, last_run}]}`."""
-    return awaitable(GUEST.call_host("list_skills", {"query": query, "tag": tag, "limit": limit}))
+    asked: dict[str, Json] = {"query": query, "tag": tag, "limit": limit}
+    return awaitable(GUEST.call_host("list_skills", {**asked, "archived": True} if archived else asked))
 
 
 def call_skill(name: str, version: int, arguments: Mapping[str, object]) -> object:
@@ -375,6 +386,21 @@ def _tracked(name: str, call: Callable[[], object]) -> object:
         tracked = cast("CoroutineType[Any, Any, object]", _awaited(within, answer))
         tracked.__name__ = tracked.__qualname__ = name  # what Python names when it was never awaited
         return tracked
+    return answer
+
+
+def _as_awaited(caller: FrameType, answer: object) -> object:
+    """Return an answer, as one to await where the caller awaits it by its next instruction and it is none."""
+    code = caller.f_code
+    if not code.co_flags & CO_COROUTINE or hasattr(type(answer), "__await__"):
+        return answer
+    steps, place = code.co_code, caller.f_lasti + 2
+    while steps[place] == _CACHE:
+        place += 2
+    return _given(answer) if steps[place] == _GET_AWAITABLE else answer
+
+
+async def _given(answer: T) -> T:
     return answer
 
 

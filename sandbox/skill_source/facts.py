@@ -45,9 +45,9 @@ def read(source: str, reading: Reading, known: Collection[str] = ()) -> dict[str
 
     Keys: `code` (that of a script made into a function), `entry`, `is_script`, `is_async`, `signature`, `parameters`
     (JSON Schema), `kinds` (of each parameter, as `inspect` names them), `description`, `examples` (whether the
-    docstring has any), `modules`, `tools`, `skills`, `undefined` (names that nothing binds), `test_functions`,
-    `test_is_examples`. Raises `NoFunction` when it cannot be called, and `SyntaxError` for tests that are not valid
-    Python.
+    docstring has any), `modules`, `tools`, `skills`, `undefined` (names that nothing binds), `constants` (of a script,
+    each with why it is no parameter, or nothing), `test_functions`, `test_is_examples`. Raises `NoFunction` when it
+    cannot be called, and `SyntaxError` for tests that are not valid Python.
     """
     if reading.scripts is not None:
         source = script_folders.source_of(reading.name, reading.scripts)
@@ -57,6 +57,7 @@ def read(source: str, reading: Reading, known: Collection[str] = ()) -> dict[str
         tree = _parse(source)
     function = _function(tree, reading.name) or _function(tree, ENTRY)
     is_script = function is None
+    constants = scripts.constants_of(source, tree, reading.variables) if is_script else {}
     if function is None:
         source = _as_function(source, tree, reading, known)
         tree = _parse(source)
@@ -79,6 +80,7 @@ def read(source: str, reading: Reading, known: Collection[str] = ()) -> dict[str
         "tools": sorted(_tools(tree)),
         "skills": sorted(_skills(tree)),
         "undefined": _undefined(source, tree, known),
+        "constants": constants,
         **_tests(reading.tests),
     }
 

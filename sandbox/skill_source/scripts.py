@@ -75,6 +75,25 @@ def variables(source: str, tree: ast.Module) -> list[Variable]:
     return found
 
 
+def constants_of(source: str, tree: ast.Module, chosen: Sequence[str] | None) -> dict[str, str]:
+    """Return the names that the top level sets to a literal, each with why it is no parameter; nothing where it is."""
+    may_be = {each.name for each in variables(source, tree)}
+    bound, changed = _times_bound(tree), _changed(tree)
+    found: dict[str, str] = {}
+    for statement in tree.body:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        value = getattr(statement, "value", None)
+        for target in targets:
+            if not isinstance(target, ast.Name) or constant(value) is NOT_LITERAL or not _may_vary(target.id):
+                continue
+            if target.id in may_be:
+                found[target.id] = "" if chosen is None or target.id in chosen else "not named in code"
+            else:
+                again = bound.get(target.id, 0) > 1 or target.id in changed
+                found[target.id] = "changed later" if again else "empty, or not alone on its line"
+    return found
+
+
 def free_names(source: str, known: Collection[str]) -> list[str]:
     """Return the global names that a script reads and neither binds nor finds in `known`, in order of their names."""
     bound: set[str] = set()

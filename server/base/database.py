@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from ...skills_db import DATABASE_FILE
 from ...skills_db.errors import DatabaseUnreachable
 from .home import Home
 
@@ -77,6 +78,11 @@ class HomeDatabase:
     def is_server(self) -> bool:
         """Whether a server has it, which others may use too; else it is a file."""
         return self._url is not None and not self._url.startswith("sqlite")
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is something to open: a server's, or a file that was made before."""
+        return self._url is not None or (self._home / DATABASE_FILE).exists()
 
     def close(self) -> None:
         """Close it, if it was ever opened."""

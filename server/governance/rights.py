@@ -29,11 +29,12 @@ TOOLS: Mapping[str, Rights] = MappingProxyType(
         "search_tools": _FIND,
         "get_tool_definition": _FIND,
         "list_tool_categories": _FIND,
-        "save_skill": (_R.SKILLS_WRITE, _R.RUN),  # it runs the tests
+        "save_skill": (_R.SKILLS_WRITE,),  # its tests may do what the token may, and have no files but copies
         "load_skill": (_R.SKILLS_READ,),
         "list_skills": (_R.SKILLS_READ,),
         "run_skill": (_R.SKILLS_READ, _R.RUN),
         "delete_skill": (_R.SKILLS_WRITE,),
+        "review_skills": (_R.SKILLS_WRITE,),
         "sanitize_pii": _RUN,  # it computes, and fills the vault
         "restore_pii": (_R.PRIVACY_RESTORE,),
         "write_workspace_file": _FILES,

@@ -99,6 +99,63 @@ _GROUPS = """
     lesson course class tutorial education
     synonym thesaurus dictionary definition meaning
     timezone clock time
+    helpdesk support ticket zendesk complaint
+    client customer crm
+    vendor supplier seller
+    income revenue turnover earnings sales
+    predict forecast extrapolate estimate projection
+    tax vat gst
+    instalment repayment mortgage loan debt
+    overdue unpaid dunning arrears
+    remind nudge reminder alert notify
+    duplicate twice repeated same dedupe
+    anonymise anonymize redact mask censor pseudonymise
+    personal private pii confidential
+    hyperlink link url href
+    broken dead unreachable offline
+    certificate cert ssl tls https
+    expire lapse renewal expiring
+    vulnerability vulnerable cve exploit security
+    dependency library component requirement lockfile
+    licence license gpl copyright
+    flaky unreliable unstable intermittent randomly
+    untested uncovered coverage
+    exception error failure crash traceback
+    slow performance latency bottleneck
+    outlier anomaly unusual weird spike strange
+    significant significance experiment variant
+    retention churn
+    survey questionnaire poll feedback
+    opinion sentiment mood attitude
+    resume cv curriculum vitae applicant candidate
+    leave vacation holiday absence pto
+    timesheet hours effort tracked
+    hierarchy organigram org reports
+    inventory stock warehouse article product reorder
+    parcel package shipment shipping delivery label
+    shrink resize scale smaller thumbnail
+    caption subtitle srt
+    podcast episode recording
+    combine merge join stack concatenate together
+    split cut divide segment
+    flatten nested unnest
+    infer derive deduce
+    dashboard report overview
+    deadline due
+    agenda appointment calendar
+    minutes protocol decision agree
+    coordinate latitude longitude gps
+    distance mileage kilometre mile
+    anonymous unknown
+    unit measure metric imperial fahrenheit celsius
+    servings portion guest
+    groceries supermarket shopping ingredient
+    branch commit merge
+    umbrella rain weather
+    tidy clean normalise normalize sanitise mess
+    column header heading title
+    crosstab pivot tabulate aggregate
+    picture jpg jpeg png photo
 """
 
 EVERYDAY = frozenset(_GROUPS.split())

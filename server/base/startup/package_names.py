@@ -10,14 +10,25 @@ from functools import lru_cache
 from types import MappingProxyType
 
 _OF_THE_SAME_NAME = """
-    altair arrow attrs babel bokeh cachetools cattrs chardet click cloudpickle cycler dask dill docopt duckdb faker
-    formulaic geopandas geopy gensim humanize igraph imageio jinja2 joblib jsonpath_ng jsonschema kiwisolver
-    lark librosa lightgbm loguru lxml mako markdown matplotlib mistune more_itertools mpmath msgpack msgspec
-    multidict networkx nltk numba numexpr numpy numpy_financial openpyxl orjson pandas parso patsy pendulum pint plotly
-    polars prettytable prophet pulp pyarrow pydantic pygments pyparsing pypdf pytz rapidfuzz regex reportlab rich scipy
-    seaborn shapely simplejson sortedcontainers spacy sqlalchemy sqlglot sqlparse statsmodels sympy tabulate
-    textblob tiktoken tokenizers tomlkit toolz torch torchvision tqdm transformers typer tzlocal ujson unidecode xarray
-    xgboost xlrd xlsxwriter xlwt xmltodict zstandard
+    aiofiles aiohttp altair anndata anthropic appdirs arrow arviz astropy attrs babel blinker bokeh boto3 botocore
+    cachetools cairosvg cattrs certifi chardet click cloudpickle cobra colorama colorlog contourpy croniter
+    cssselect cvxpy cycler dash dask dateparser deepdiff dill diskcache docopt docx2pdf docxtpl duckdb ebooklib
+    emoji et_xmlfile extract_msg faker fastapi feedparser filelock fiona flask formulaic fsspec ftfy furl gensim
+    geopandas geopy gradio graphviz great_tables h5py html2text html5lib httpx humanize icalendar igraph imageio
+    isodate itsdangerous jinja2 jmespath joblib jsonlines jsonpatch jsonpath_ng jsonpointer jsonschema keyring
+    kiwisolver lark librosa lifelines lightgbm loguru lxml mako markdown markdown2 markdownify markitdown matchms
+    matplotlib mcp mistune more_itertools mpmath msgpack msgspec multidict mutagen narwhals nbformat networkx
+    nibabel nltk numba numexpr numpy numpy_financial oauthlib openai openpyxl opentimelineio orjson packaging pandas
+    parso patsy pdf2docx pdf2image pdfplumber peewee pendulum pexpect pikepdf pint platformdirs playwright plotly
+    polars pooch portalocker prettytable prophet psutil psycopg pulp pyarrow pycountry pydantic pydeseq2 pydicom
+    pydub pyfiglet pygments pylatexenc pymatgen pymc pymongo pypandoc pyparsing pypdf pyperclip pyproj pysam
+    pytesseract pytest pytz qiskit qrcode qutip rapidfuzz rasterio rdflib redis regex reportlab requests
+    requests_toolbelt rich rtree scanpy scipy seaborn segno selenium shap shapely simplejson simpy slack_sdk
+    sortedcontainers soundfile spacy sqlalchemy sqlglot sqlparse starlette statsmodels streamlit structlog svgwrite
+    sympy tabulate tenacity termcolor textblob textdistance textstat tifffile tiktoken tinydb tokenizers toml
+    tomlkit toolz torch torchvision tqdm trafilatura transformers typer tzlocal ujson unidecode uvicorn validators
+    vobject watchdog wcwidth websockets werkzeug whoosh wordcloud xarray xgboost xlrd xlsxwriter xlwt xmltodict yarl
+    yt_dlp zarr zstandard
     """
 """Modules whose distribution has their name, but for `-` and `_`."""
 
@@ -26,36 +37,52 @@ _OF_ANOTHER_NAME: Mapping[str, str] = MappingProxyType(
         "Bio": "biopython",
         "Crypto": "pycryptodome",
         "Levenshtein": "levenshtein",
+        "MySQLdb": "mysqlclient",
+        "OpenGL": "PyOpenGL",
         "OpenSSL": "pyOpenSSL",
         "PIL": "pillow",
         "PyPDF2": "PyPDF2",
         "Stemmer": "PyStemmer",
         "attr": "attrs",
+        "barcode": "python-barcode",
         "bs4": "beautifulsoup4",
         "cv2": "opencv-python",
         "dateutil": "python-dateutil",
+        "dns": "dnspython",
         "docx": "python-docx",
         "dotenv": "python-dotenv",
+        "ffmpeg": "ffmpeg-python",
         "fitz": "PyMuPDF",
         "fontTools": "fonttools",
+        "fpdf": "fpdf2",
         "git": "GitPython",
+        "googleapiclient": "google-api-python-client",
+        "imblearn": "imbalanced-learn",
         "jose": "python-jose",
         "jwt": "PyJWT",
         "magic": "python-magic",
         "markdown_it": "markdown-it-py",
         "mpl_toolkits": "matplotlib",
         "nacl": "PyNaCl",
+        "pdfminer": "pdfminer.six",
         "pkg_resources": "setuptools",
         "pptx": "python-pptx",
         "pylab": "matplotlib",
         "pymupdf": "PyMuPDF",
+        "readability": "readability-lxml",
         "rpds": "rpds-py",
         "ruamel": "ruamel.yaml",
         "serial": "pyserial",
+        "skbio": "scikit-bio",
         "skimage": "scikit-image",
         "sklearn": "scikit-learn",
+        "sksurv": "scikit-survival",
         "slugify": "python-slugify",
+        "socks": "PySocks",
+        "telegram": "python-telegram-bot",
+        "umap": "umap-learn",
         "usb": "pyusb",
+        "win32com": "pywin32",
         "yaml": "PyYAML",
         "zmq": "pyzmq",
     }
@@ -80,6 +107,13 @@ def installed_distributions() -> Mapping[str, list[str]]:
     from importlib.metadata import packages_distributions
 
     return packages_distributions()
+
+
+def module_of(distribution: str) -> str:
+    """Return the module by which one sees whether a distribution is there; of one not known that of its name."""
+    plain = distribution.lower().replace("-", "_").replace(".", "_")
+    of_another = {name.lower().replace("-", "_").replace(".", "_"): module for module, name in _OF_ANOTHER_NAME.items()}
+    return of_another.get(plain, plain)
 
 
 def misnamed(distribution: str) -> str | None:

@@ -14,7 +14,7 @@ from ...governance.caller import LOCAL
 from .command import Audited, Group
 from .opened import opened_app
 from .skill_options import arguments_of
-from .terminal import Here, IsolationChoice, Output, print_error, read_source, report_output
+from .terminal import Here, IsolationChoice, Output, print_error, read_bytes, read_source, report_output
 
 if TYPE_CHECKING:
     from ...app import App
@@ -24,17 +24,26 @@ skills = Group(of_tenant=True, opens=opened_app)
 
 
 @skills.command()
-async def list_(_here: Here, app: App, query: Sequence[str] = (), *, tag: str | None = None, limit: int = 50) -> Output:
+async def list_(
+    _here: Here,
+    app: App,
+    query: Sequence[str] = (),
+    *,
+    tag: str | None = None,
+    limit: int = 50,
+    archived: bool = False,
+) -> Output:
     """List skills, or search them.
 
     query: what the skill should do
     tag: only skills with this tag
     limit: how many to show (default: 50)
+    archived: only those that are archived
     """
     from ...use_cases.skills import use_cases
 
     try:
-        found = await use_cases.listed(app.skills, " ".join(query) or None, tag, limit)
+        found = await use_cases.listed(app.skills, " ".join(query) or None, tag, limit, archived=archived)
     except RequestRefused as error:
         raise UsageError(str(error)) from None
 
@@ -85,6 +94,8 @@ async def save(
     from_run: str | None = None,
     parameter: Sequence[str] = (),
     record: bool = False,
+    force: bool = False,
+    test_file: Sequence[str] = (),
 ) -> Output:
     """Save a Python file as a skill, when its tests pass.
 
@@ -96,6 +107,8 @@ async def save(
     from_run RUN_ID: save the code of a finished run instead of a file
     parameter VARIABLE: with --from-run: a variable to ask for
     record: keep the upstream answers that the tests meet
+    force: save it though tests of the version before, or of skills that use it, fail
+    test_file FILE: a file that the tests find in the workspace by this name; may be repeated
     """
     from ...use_cases.skills import use_cases
 
@@ -112,11 +125,15 @@ async def save(
         tags=tag,
         from_run=from_run,
         record=record,
+        force=force,
+        files={each: read_bytes(each) for each in test_file},
     )
     saved = await use_cases.save(app.skills, request)
 
     def shown() -> None:
         print(f"{saved['signature']}  (version {saved['version']})")
+        for line in use_cases.told_of(saved):
+            print(f"    {line}")
         for warning in saved["warnings"]:
             print_error(f"sealab: {warning}")
 
@@ -170,17 +187,16 @@ async def _test(here: Here, app: App, names: Sequence[str] = (), *, record: bool
     names NAME: the skills (default: all)
     record: call upstream tools, and keep what they answer
     """
-    from ...use_cases.skills import use_cases
+    from ...use_cases.skills import testing, use_cases
 
     told: list[dict[str, object]] = []
     for name in names or list(await app.skills.service.ask(lambda store: store.names())):
-        plan = use_cases.plan_of((await use_cases.stored(app.skills, name)).draft)
+        plan = testing.plan_of((await use_cases.stored(app.skills, name)).draft)
         entry: dict[str, object] = {"name": name, "ok": True, "tested": plan.tests_something, "problem": None}
         try:
             await use_cases.examine(app.skills, name, record=record)
         except SkillUnfit as error:
-            said = str(error)  # which ends with what it means for a save
-            entry |= {"ok": False, "problem": said.rpartition(" Nothing was saved.")[0] or said}
+            entry |= {"ok": False, "problem": testing.cause_of(error)}
         told.append(entry)
         if not here.json:
             print(f"{'ok' if entry['ok'] else 'failed':<8}{name}{'' if plan.tests_something else '  (no tests)'}")
@@ -189,6 +205,25 @@ async def _test(here: Here, app: App, names: Sequence[str] = (), *, record: bool
     failed = sum(not entry["ok"] for entry in told)
     data = {"tests": told, "passed": len(told) - failed, "failed": failed}
     return Output(data, code=Exit.FAILED if failed else Exit.OK)
+
+
+@skills.command()
+async def review(_here: Here, app: App) -> Output:
+    """Say which skills to archive, merge or mend, and why; changes nothing."""
+    from ...use_cases.skills.review import lines_of, review
+
+    found = await review(app.skills)
+    return Output(found, lines_of(found))
+
+
+@skills.command(audit=Audited())
+async def archive(_here: Here, app: App, name: str) -> Output:
+    """Take a skill out of lists and searches; it can still be called.
+
+    name: the skill; `sealab skills restore NAME` brings it back
+    """
+    await app.skills.service.ask(lambda store: store.archive(name))
+    return _facts({"name": name, "archived": True})
 
 
 @skills.command(audit=Audited("skill.deleted"))
@@ -282,15 +317,19 @@ async def backup(_here: Here, app: App, file: Path, *, overwrite: bool = False) 
 
 
 @skills.command(audit=Audited())
-async def restore(_here: Here, app: App, file: Path, *, replace: bool = False) -> Output:
-    """Restore the skills of an archive.
+async def restore(_here: Here, app: App, what: str, *, replace: bool = False) -> Output:
+    """Bring back a skill that was archived or deleted, or the skills of a backup.
 
-    file: the archive to read
-    replace: let the archive win where the two contradict
+    what NAME|FILE: the skill, or the backup to read
+    replace: let the backup win where the two contradict
     """
     from ....skills_db import backup as archives
 
-    return _facts(asdict(await asyncio.to_thread(lambda: archives.restore(app.database(), file, replace=replace))))
+    if _is_name(what):
+        return _facts({"name": what, "restored": await app.skills.service.ask(lambda store: store.bring_back(what))})
+    return _facts(
+        asdict(await asyncio.to_thread(lambda: archives.restore(app.database(), Path(what), replace=replace)))
+    )
 
 
 def _told_of_import(each: Imported) -> str:
@@ -307,6 +346,10 @@ def _still_needed(read: Sequence[Imported]) -> list[str]:
     lines += [f"Their scripts need packages: sealab packages add {' '.join(packages)}"] if packages else []
     unknown = sorted({name for each in read for name in each.modules})
     return [*lines, *([f"They import of packages that are not known: {', '.join(unknown)}"] if unknown else [])]
+
+
+def _is_name(what: str) -> bool:
+    return what.isidentifier() and not Path(what).exists()
 
 
 def _facts(told: Mapping[str, object]) -> Output:

@@ -31,6 +31,7 @@ _MCP_TOOL = re.compile(r"`?\b(list_skills|search_tools)\b(?:\([^()]*\))?`?")
 _ISOLATION = re.compile(r'isolation="(\w+)"')
 _TERMINAL_WORDS = {
     " with memory_mb": " with --memory",
+    "force=true": "--force",
     "a longer timeout_seconds": "a longer --timeout",
     "value in context_vars": "value after `--`, which sys.argv has",
     "values in context_vars": "values after `--`, which sys.argv has",
@@ -154,16 +155,18 @@ def _print_run(report: Report) -> None:
         print_error(f"sealab: {what}: {json.dumps(note, ensure_ascii=False)}")
 
 
+def read_bytes(file: str) -> bytes:
+    """Return what is in a file, or of stdin for `-`. Raises `UsageError`."""
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}. Name a file, or - for stdin.") from None
+
+
 def read_source(file: str) -> str:
     """Return the text of a file, or of stdin for `-`. Raises `UsageError`."""
     try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise UsageError(
-            f"{file} cannot be read: {error.strerror}. Name a file of Python code, or - for stdin."
-        ) from None
-    try:
-        return data.decode("utf-8-sig")
+        return read_bytes(file).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from None
 

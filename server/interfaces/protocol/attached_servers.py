@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from mcp.server.subscriptions import InMemorySubscriptionBus, ResourcesListChanged, ToolsListChanged
 from pydantic import BaseModel
 
+from ...governance.caller import Caller
 from ...governance.scopes import caller_of
 from ...use_cases.upstream_tools.registry import Registry
 from .strict_tool import StrictTool
@@ -38,10 +39,12 @@ _MODERN_SINCE = "2026-07-28"
 class AttachedServers:
     """A middleware of the SDK that puts the attached servers into what describes sealab."""
 
-    def __init__(self, registry: Registry, tool: StrictTool) -> None:
+    def __init__(self, registry: Registry, tool: StrictTool, skills: Callable[[Caller], Awaitable[str]]) -> None:
+        """Make it; `skills` gives what a new conversation is told of the skills that there are."""
         self.bus = InMemorySubscriptionBus()
         """Carries changes to clients that subscribed to them."""
         self._registry = registry
+        self._skills = skills
         self._tool = tool
         self._described = tool.description
         self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()
@@ -70,7 +73,9 @@ class AttachedServers:
         greeting = answer
         if isinstance(answer, BaseModel):
             greeting = answer.model_dump(by_alias=True, mode="json", exclude_none=True)
-        return _with(greeting, servers) if isinstance(greeting, dict) else answer
+        if not isinstance(greeting, dict):
+            return answer
+        return _with(greeting, servers, await self._skills(caller_of(ctx)))
 
     def skills_changed(self) -> None:
         """Have every client notified that listed the skills, or subscribed to changes; returns at once."""
@@ -102,12 +107,13 @@ async def _each_told(connections: weakref.WeakSet[Connection], tell: Callable[[C
             await tell(connection)
 
 
-def _with(greeting: dict[str, Any], servers: str) -> dict[str, Any]:
-    """Return a greeting that names the servers, and says which lists clients are notified of changes of."""
+def _with(greeting: dict[str, Any], servers: str, skills: str) -> dict[str, Any]:
+    """Return a greeting that names servers and skills, and says which lists clients are notified of changes of."""
     capabilities = greeting.get("capabilities", {})
     tools = {**capabilities.get("tools", {}), "listChanged": True}
     resources = {**capabilities.get("resources", {}), "listChanged": True}
     told = {**greeting, "capabilities": {**capabilities, "tools": tools, "resources": resources}}
-    if servers:
-        told["instructions"] = f"{greeting.get('instructions', '')}\nAttached servers: {servers}.\n"
+    lines = [f"\nAttached servers: {servers}.\n" if servers else "", f"\n{skills}\n" if skills else ""]
+    if any(lines):
+        told["instructions"] = f"{greeting.get('instructions', '')}{''.join(lines)}"
     return told

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from importlib.metadata import version
 
 import anyio
@@ -25,6 +26,7 @@ from ...governance.access.message_rights import RightsOfMessages
 from ...governance.scopes import caller_of
 from ...privacy.gates import log_gate
 from ...privacy.gates.answer_gate import AnswerFilter
+from ...use_cases.skills.use_cases import greeting
 from .attached_servers import AttachedServers
 from .draining import OpenRequests
 from .extensions.skills_extension import ServerWithSkills
@@ -52,7 +54,7 @@ def mcp_server(
     `states` is how `requestState` is sealed, which else this process alone can open.
     """
     shown = list(tools_of(app) if tools is None else tools)
-    attached = AttachedServers(app.registry, shown[0])
+    attached = AttachedServers(app.registry, shown[0], partial(greeting, app.skills))
     app.skills.service.watchers.append(attached.skills_changed)
     server = ServerWithSkills(
         app.skills.service,

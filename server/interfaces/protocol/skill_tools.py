@@ -15,6 +15,7 @@ from ...governance.scopes import caller_of, connection_of
 from ...use_cases.runs.report import Report
 from ...use_cases.runs.request import plain_code
 from ...use_cases.skills import use_cases as skills
+from ...use_cases.skills.review import Review, lines_of, review
 from ...use_cases.skills.use_cases import (
     DeletedSkill,
     LoadedSkill,
@@ -71,17 +72,18 @@ class SkillTools:
         tags: Tags = [],  # noqa: B006 - never changed, and published as the default
         from_run: OptionalText = None,
         record: bool = False,
+        force: bool = False,
     ) -> Annotated[CallToolResult, SavedSkill]:
-        """Save a skill: a function of that name with docstring and hints, or a script (constants become parameters)."""
+        """Save a skill: a function of that name with docstring and hints, or a script, its constants parameters."""
         caller = caller_of(ctx.request_context)
         request = SaveRequest(
-            name, plain_code(code), description, plain_code(tests), tags, from_run, record, caller=caller
+            name, plain_code(code), description, plain_code(tests), tags, from_run, record, force, caller=caller
         )
 
         async def save(client: Client) -> CallToolResult:
             saved = await skills.save(self.context, replace(request, caller=client.asking(caller)))
-            warnings = "".join(f"\n{warning}" for warning in saved["warnings"])
-            return answered(saved, f"saved {saved['signature']} as version {saved['version']}{warnings}")
+            first = f"saved {saved['signature']} as version {saved['version']}"
+            return answered(saved, "\n".join([first, *skills.told_of(saved), *saved["warnings"]]))
 
         return await self.conversations.hold(ctx, save)
 
@@ -93,13 +95,19 @@ class SkillTools:
 
     @mcp_tool(READS, rest="list_skills(query) in code")
     async def list_skills(
-        self, query: OptionalText = None, tag: OptionalText = None, limit: int = 50
+        self, query: OptionalText = None, tag: OptionalText = None, limit: int = 50, *, archived: bool = False
     ) -> Annotated[CallToolResult, SkillList]:
         """List or search skills."""
-        found = await skills.listed(self.context, query, tag, limit)
+        found = await skills.listed(self.context, query, tag, limit, archived=archived)
         lines = [f"{each['signature']}  {each['description']}".strip().partition("\n")[0] for each in found["skills"]]
         lines = lines or ["no skill fits" if query or tag else "no skills"]
         return answered(found, "\n".join([*query_note(found), *lines]))
+
+    @mcp_tool(READS, rest="`sealab skills review`")
+    async def review_skills(self, ctx: Context[None, None]) -> Annotated[CallToolResult, Review]:
+        """Skills to archive, merge or mend, and why."""
+        found = await review(self.context, caller_of(ctx.request_context))
+        return answered(found, "\n".join(lines_of(found)))
 
     @mcp_tool(
         ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False),

@@ -31,6 +31,7 @@ from .answers import bounded, short_in_the_middle, visibly
 
 _BY_NAME: Mapping[str, str] = MappingProxyType(
     {
+        "archived": "those",
         "arguments": "named",
         "background": "see get_run",
         "cancel": "end it",
@@ -42,6 +43,7 @@ _BY_NAME: Mapping[str, str] = MappingProxyType(
         "dry_run": "only note writes",
         "encoding": "of content",
         "filename": "path",
+        "force": "though old tests fail",
         "format": "of tables",
         "from_run": "run_id or last",
         "isolation": "kind",
@@ -68,6 +70,7 @@ _BY_NAME: Mapping[str, str] = MappingProxyType(
 )
 _OF_ONE_TOOL: Mapping[tuple[str, str], str] = MappingProxyType(
     {
+        ("save_skill", "code"): "Python; with from_run: its parameters",
         ("save_skill", "description"): "what it does",
         ("save_skill", "name"): "function",
         ("read_workspace_file", "limit"): "characters",

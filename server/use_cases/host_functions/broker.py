@@ -122,8 +122,8 @@ class Calls:
     parts_bytes: int = 0
     """Of all these together."""
     dry_run: bool = False
-    in_tests: bool = False
-    """Whether it is the tests of a skill that run."""
+    tests_of: str | None = None
+    """The skill whose tests these are, if they are such."""
     tell: Tell | None = None
     report_progress: ReportProgress | None = None
     attachments: Attachments = field(default_factory=Attachments)
@@ -151,7 +151,8 @@ class Calls:
                 type="NotImplementedError",
             )
         try:
-            require(self.caller.identity, HOST_FUNCTIONS, name)
+            if not self._uses_what_it_tests(name, arguments):
+                require(self.caller.identity, HOST_FUNCTIONS, name)
         except RightMissing as error:
             raise HostCallError(str(error), type="PermissionError") from error
         handler.check(name, arguments)
@@ -190,6 +191,16 @@ class Calls:
         return self if self.within is None else self.within.outermost
 
     @property
+    def in_tests(self) -> bool:
+        """Whether it is the tests of a skill that run."""
+        return self.tests_of is not None
+
+    @property
+    def spares_files(self) -> bool:
+        """Whether what it changes of the workspace is in a layer of its own, which ends with it."""
+        return self.dry_run or self.in_tests
+
+    @property
     def run_id(self) -> str:
         """Return the name of the run."""
         return self.outermost.attachments.run_id
@@ -209,6 +220,11 @@ class Calls:
         files, self.files = self.files, None
         if files is not None:
             await asyncio.shield(in_thread(Kind.FILES, files.close, charged=False))
+
+    def _uses_what_it_tests(self, name: str, arguments: Arguments) -> bool:
+        """Return whether it asks for nothing but the skill that is being saved: its author has that."""
+        asked = {"use_skill": arguments.get("name"), "skill_sources": arguments.get("names")}.get(name)
+        return self.in_tests and asked in (self.tests_of, [self.tests_of])
 
     def _spend(self, name: str, *, of_files: bool) -> None:
         if self.within is not None:

@@ -59,7 +59,7 @@ def _handler(workspace: Workspace, function: _FileFunction) -> Handler:
             answered = function.work(calls, files, **arguments)
         except WorkspaceError as error:
             return {"errno": error.number, "why": str(error)}
-        if function.noted and calls.dry_run:
+        if function.noted and calls.dry_run and not calls.in_tests:
             _note_dry(calls, function.noted, arguments)
         return {} if answered is None else answered
 
@@ -73,10 +73,10 @@ def _handler(workspace: Workspace, function: _FileFunction) -> Handler:
 
 
 def files_of(calls: Calls, workspace: Workspace) -> RunFiles:
-    """Return the files of the execution that makes these calls."""
-    first = calls.outermost
+    """Return the files of the execution that makes these calls; tests have their own, but in a dry run."""
+    first = calls if calls.in_tests and not calls.dry_run else calls.outermost
     if first.files is None:
-        first.files = files_of_run(workspace, calls.caller.scope, dry_run=calls.dry_run)
+        first.files = files_of_run(workspace, calls.caller.scope, dry_run=calls.spares_files)
     return first.files
 
 
@@ -234,5 +234,5 @@ def _name(path: str) -> str:
 
 
 def _note_written(calls: Calls, path: str, size: int) -> None:
-    if path.startswith(f"{HERE}/") and not calls.dry_run:
+    if path.startswith(f"{HERE}/") and not calls.spares_files:
         calls.written[_name(path)] = size

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from ....sandbox.errors import HostCallError
@@ -93,10 +95,16 @@ class SkillCalls:
 
     @host_function(longest={"query": SOURCE_CHARS_MAX})
     async def list_skills(
-        self, _calls: Calls, *, query: str | None = None, tag: str | None = None, limit: int = 50
+        self,
+        _calls: Calls,
+        *,
+        query: str | None = None,
+        tag: str | None = None,
+        limit: int = 50,
+        archived: bool = False,
     ) -> Json:
         """Return skills as the tool of that name does."""
-        return cast("Json", await skills.listed(self.context, query, tag, limit))
+        return cast("Json", await skills.listed(self.context, query, tag, limit, archived=archived))
 
     @host_function()
     async def skill_names(self, _calls: Calls) -> Json:
@@ -115,15 +123,20 @@ class SkillCalls:
         tags: list[Json] = [],  # noqa: B006 - never changed
         from_run: str | None = None,
         record: bool = False,
+        force: bool = False,
+        files: Mapping[str, Json] = MappingProxyType({}),
     ) -> Json:
         """Save a skill as the tool of that name does."""
         wrong = [type(each).__name__ for each in tags if not isinstance(each, str)][:1]
         if wrong:
             raise HostCallError(f"save_skill() got {wrong[0]} among tags. Give texts.", type="TypeError")
+        if not all(isinstance(each, str) for each in files.values()):
+            raise HostCallError("save_skill() takes files as texts by their names. Give texts.", type="TypeError")
         topics = cast("list[str]", tags)
         request = skills.SaveRequest(
-            name, code, description, tests, topics, from_run, record, caller=calls.caller, within=calls
+            name, code, description, tests, topics, from_run, record, force, caller=calls.caller, within=calls
         )
+        request = replace(request, files={each: str(content).encode() for each, content in files.items()})
         saved = await skills.save(self.context, request)
         if not calls.dry_run:
             calls.approvals.versions[saved["name"]] = saved["version"]

@@ -109,7 +109,8 @@ class WorkspaceCalls:
             calls.written.pop(deleted.filename, None)
             return asdict(deleted)
         await in_thread(Kind.FILES, partial(files.delete, filename))
-        calls.log.note_dry("delete_file", {"filename": filename})
+        if not calls.in_tests:
+            calls.log.note_dry("delete_file", {"filename": filename})
         return {"filename": filename, "deleted": True}
 
     async def save(self, calls: Calls, name: str, content: bytes) -> Json:
@@ -127,11 +128,12 @@ class WorkspaceCalls:
         data = content if isinstance(content, bytes) else encoded(content, encoding)
         await in_thread(Kind.FILES, partial(files.write_whole, filename, data))
         noted: dict[str, Json] = {"filename": filename, "size": len(data)}
-        calls.log.note_dry("write_file", {**noted, "tokens": True} if tokens else noted)
+        if not calls.in_tests:
+            calls.log.note_dry("write_file", {**noted, "tokens": True} if tokens else noted)
         return noted
 
     def _dry_files(self, calls: Calls) -> DryRunFiles | None:
-        files = files_of(calls, self.workspace) if calls.dry_run else None
+        files = files_of(calls, self.workspace) if calls.spares_files else None
         return files if isinstance(files, DryRunFiles) else None
 
     async def _take_part(

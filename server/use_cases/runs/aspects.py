@@ -36,6 +36,7 @@ class Counted(Aspect):
         executor.stats.count(outcome, [each.ok for each in self.run.calls.log.entries])
         executor.recorder.note(
             self.run.run_id,
+            owner=self.run.request.caller.scope,
             duration_ms=outcome.duration_ms,
             status=outcome.status.value,
             isolation=outcome.isolation.value,

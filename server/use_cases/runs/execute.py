@@ -102,6 +102,10 @@ async def executed(
     """Run a job whose journal has begun, and return its report; as `execute`."""
     async with Run.of(executor, request, job, begun, aspects=ASPECTS, progress=progress) as run:
         outcome = await run.ended(await _outcome(run))
+    if executor.hints is not None and outcome.status is Status.OK and not request.dry_run:
+        hint = executor.hints.of(request.caller, run.run_id, request.code)
+        filters = hint is not None and executor.privacy.filters
+        run.hint = await executor.privacy.hide_text(request.caller.scope, hint) if hint and filters else hint
     shown, images = with_pictures(await run.shown(outcome), run.run_id, filters=executor.privacy.filters)
     fitted = await executor.archive.kept(
         run.run_id,

@@ -11,7 +11,7 @@ from ....sandbox.job import Json
 from ...base.lru import Lru
 from ...base.stats.run_stats import RunStats
 from ...governance.audit.trail import UNAUDITED, AuditTrail
-from ...governance.caller import Progress
+from ...governance.caller import Caller, Progress
 from ...governance.policy.access import NO_POLICY, Decider
 from .cancelled_runs import CancelledRuns
 from .request import CodeRequest, Execution
@@ -55,8 +55,10 @@ class LastRuns:
 class RunRecorder(Protocol):
     """Keeps a record of each run that has ended."""
 
-    def note(self, run_id: str, *, duration_ms: float, status: str, isolation: str, skills: Mapping[str, int]) -> None:
-        """Record a run, and that it used these versions of skills; returns at once."""
+    def note(
+        self, run_id: str, *, owner: str, duration_ms: float, status: str, isolation: str, skills: Mapping[str, int]
+    ) -> None:
+        """Record a run of a scope, and that it used these versions of skills; returns at once."""
 
 
 Here = Callable[[], Awaitable[Execution]]
@@ -95,6 +97,17 @@ class Places(Protocol):
         ...
 
 
+class Hints(Protocol):
+    """Says what a program that ran well could have been."""
+
+    def of(self, caller: Caller, run_id: str, code: str) -> str | None:
+        """Return one hint for a caller whose program ran well once more, or None."""
+        ...
+
+    def saved(self, scope: str, code: str, name: str) -> None:
+        """Note that a program of a caller was saved as a skill."""
+
+
 @dataclass(frozen=True, slots=True)
 class Executor:
     """What `execute` runs code with."""
@@ -119,5 +132,7 @@ class Executor:
     """Where files go that full Python writes by itself; without it they are dropped."""
     places: Places | None = None
     """Where sessions are, where several servers are one sealab."""
+    hints: Hints | None = None
+    """Says of programs that ran well which skill would have done."""
     wider_skills: WiderSkills | None = None
     """Finds, of skills by their names, those that the dialect refuses, or that use one that it refuses."""

@@ -174,6 +174,7 @@ class Report(TypedDict):
     images: NotRequired[list[Image]]
     session: NotRequired[SessionReport]
     session_ended: NotRequired[str]
+    hint: NotRequired[str]
     privacy: NotRequired[PrivacyReport]
 
 
@@ -223,8 +224,7 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
     `SHOWN_CHARS` are shown: the structured content has more.
     """
     failed = report["error"]
-    ended = f"{report['status']} in {_brief_ms(report['execution_time_ms'])} ms"
-    lines = [ended if failed is None else f"{ended} (run {report['run_id']})"]
+    lines = [f"{report['status']} in {_brief_ms(report['execution_time_ms'])} ms (run {report['run_id']})"]
     shown = _shown(report, form)
     if shown.result is not None:
         lines.append(f"result:{_NEW_LINE if _NEW_LINE in shown.result else ' '}{shown.result}")
@@ -254,6 +254,8 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
         lines.append(f"session: {session['name']} was rebuilt from its {session['programs']} programs")
     if "session_ended" in report:
         lines.append(f"session: {report['session_ended']}")
+    if "hint" in report:
+        lines.append(f"hint: {report['hint']}")
     privacy = report.get("privacy", {})
     if "hidden" in privacy:
         lines.append(f"hidden behind tokens: {_listed(privacy['hidden'])}")

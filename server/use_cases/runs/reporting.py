@@ -106,6 +106,7 @@ def report_of(run: Run, shown: ShownRun, fitted: Fitted, images: Sequence[Pictur
         "files": files,
         "images": [_image(each, shows) for each, shows in zip(images, captions, strict=False)],
         "session_ended": outcome.session_ended,
+        "hint": run.hint,
         "privacy": privacy,
         "made_up": dict(islice(run.calls.log.made_up.items(), ENTRIES_MAX)),
     }

@@ -78,6 +78,8 @@ class Run:
     files: FilesHome | None
     aspects: Sequence[Aspect] = ()
     """Outermost first: they begin in this order, and end in the other."""
+    hint: str | None = None
+    """What is to be said of a program that ran well."""
     _to_end: list[Aspect] = field(default_factory=list)
 
     @classmethod

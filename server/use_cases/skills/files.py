@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -16,7 +17,7 @@ from ....skills_db.content import TOLD_MAX_CHARS
 from ....skills_db.errors import SkillNotFound, SkillRefused, SkillsDbError
 from ...base.errors import ServerError, SkillNameRefused, UsageError
 from ...base.host_work import Kind, in_thread
-from ...base.startup.package_names import distribution_of, installed_distributions
+from ...base.startup.package_names import distribution_of, installed_distributions, module_of
 from . import use_cases as skills
 from .skill_arguments import NAME_CHARS_MAX, judge_name
 from .source_facts import SOURCE_CHARS_MAX, SkillFacts, facts_of
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from ....skills_db.skills import StoredSkill
     from .use_cases import SkillContext
 
+_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_REQUIRED_MAX = 100
 _THEIRS = "[imported, written by others]"
 EXAMPLES = Path(__file__).resolve().parents[3] / "skills_db" / "examples"
 
@@ -132,7 +135,7 @@ async def _imported(
         saved = await context.service.ask(lambda store: store.save(draft))
     except (ServerError, SkillsDbError) as error:
         return Imported(folder, name, None, created=False, refused=str(error))
-    needs = await _needs(context, draft) if draft.extra.get("scripts") else {}
+    packages, modules = await _needs(context, draft) if draft.extra.get("scripts") else ((), ())
     return Imported(
         folder,
         name,
@@ -142,8 +145,8 @@ async def _imported(
         left_out=left_out,
         brought=_brought(draft),
         scripts=tuple(map(str, cast("Sequence[str]", draft.extra.get("scripts", ())))),
-        packages=tuple(filter(None, needs.values())),
-        modules=tuple(module for module, package in needs.items() if package is None),
+        packages=packages,
+        modules=modules,
         wants_full_python=context.executor.offer.full_python.why_not() if draft.extra.get("scripts") else None,
     )
 
@@ -194,11 +197,31 @@ async def _refuse_change(context: SkillContext, draft: SkillDraft) -> None:
         )
 
 
-async def _needs(context: SkillContext, draft: SkillDraft) -> dict[str, str | None]:
-    """Return the modules that a skill needs and full Python lacks, each with its package, or None."""
+async def _needs(context: SkillContext, draft: SkillDraft) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the packages that a skill needs and full Python lacks, and the modules whose packages are not known.
+
+    Where the folder has a `requirements.txt`, that names the packages of modules that are not known.
+    """
     await in_thread(Kind.FILES, installed_distributions, charged=False)
     full_python = context.executor.offer.full_python
-    return {each: distribution_of(each) for each in draft.modules if not full_python.has_one_of((each,))}
+    lacking = {each: distribution_of(each) for each in draft.modules if not full_python.has_one_of((each,))}
+    required = [each for each in _required(draft) if not full_python.has_one_of((module_of(each),))]
+    known = {each.lower().replace("_", "-"): each for each in (*filter(None, lacking.values()), *required)}
+    unknown = () if required else tuple(module for module, package in lacking.items() if package is None)
+    return tuple(known.values()), unknown
+
+
+def _required(draft: SkillDraft) -> list[str]:
+    """Return the packages that the folder's `requirements.txt` names, without versions, options and addresses."""
+    texts = cast("Mapping[str, str]", draft.extra.get("files", {}))
+    lines = (
+        line.strip()
+        for path, text in texts.items()
+        if PurePosixPath(path).name == "requirements.txt"
+        for line in text.splitlines()
+    )
+    found = (_REQUIREMENT.match(line) for line in lines if "://" not in line)
+    return list(dict.fromkeys(match[0] for match in found if match))[:_REQUIRED_MAX]
 
 
 def _scripts_of(facts: SkillFacts) -> dict[str, Json]:

@@ -27,6 +27,8 @@ WAIT_SECONDS = 3.0
 """How long a search waits for what has changed."""
 FIRST_WAIT_SECONDS = 15.0
 """How long it waits where no skill is known yet."""
+MEANT_MAX = 10
+"""Skills that a list finds by their meaning alone."""
 ABOUT_CHARS_MAX = 300
 """How much of a description stands in lists and searches."""
 _LOG = logging.getLogger(__name__)
@@ -47,8 +49,9 @@ class _Seen:
 class SkillIndex:
     """The newest versions of all skills: documents for searches of tools, and an index over them alone for lists.
 
-    The documents are those of the last look at the store; a list looks first. Its index leaves out what words mean:
-    every skill means something that is a little like the query, so that none could be counted as not found.
+    The documents are those of the last look at the store; a list looks first. It finds the skills that have a word of
+    the query, by an index without what words mean, and those whose meaning is not weakly like it, by one with that,
+    which orders them.
     """
 
     def __init__(self, service: SkillService) -> None:
@@ -56,7 +59,7 @@ class SkillIndex:
         self._looking = threading.Lock()
         self._seen: _Seen | None = None
         self._reader: DocumentReader | None = None
-        self._index: tuple[_Seen, SearchIndex] | None = None
+        self._index: tuple[_Seen, SearchIndex, SearchIndex] | None = None
         self._late: asyncio.Task[_Seen] | None = None
 
     async def refresh(self) -> None:
@@ -82,6 +85,10 @@ class SkillIndex:
         except (SkillsDbError, HostWorkBusy) as error:
             _LOG.warning("Skills cannot be searched: %s", error)
 
+    def known(self) -> Mapping[str, SkillSummary]:
+        """Return the skills as they were at the last look, by name."""
+        return {} if self._seen is None else self._seen.summaries
+
     def __call__(self) -> tuple[object, Sequence[Extra]]:
         """Return the documents, with something that is another after every change."""
         seen = self._seen
@@ -99,13 +106,20 @@ class SkillIndex:
     def _page(self, query: str, tag: str | None, limit: int, store: SkillStore) -> SkillPage:
         from ....skills_db.content import SkillPage
 
-        seen, index = self._indexed(store)
-        names = index.matches(query) if any(map(str.isalnum, query)) else _with_signs(query.strip(), seen.summaries)
+        seen, by_words, by_meaning = self._indexed(store)
+        if any(map(str.isalnum, query)):
+            matches = by_words.matches(query)
+            told = set(matches)
+            hits = by_meaning.search(query, limit=max(len(told), MEANT_MAX))
+            ordered = [each.key for each in hits if each.key in told or not each.weak]
+            names = list(dict.fromkeys([*ordered, *matches]))
+        else:
+            names = _with_signs(query.strip(), seen.summaries)
         if tag is not None:
             names = [name for name in names if seen.summaries[name].has_tag(tag)]
         return SkillPage(len(names), store.with_runs([seen.summaries[name] for name in names[:limit]]))
 
-    def _indexed(self, store: SkillStore) -> tuple[_Seen, SearchIndex]:
+    def _indexed(self, store: SkillStore) -> tuple[_Seen, SearchIndex, SearchIndex]:
         from ....tools_registry.search.ranking import DocumentReader, SearchIndex
 
         with self._looking:
@@ -113,7 +127,7 @@ class SkillIndex:
             if self._index is None or self._index[0] is not seen:
                 self._reader = self._reader or DocumentReader()
                 alone = [document for _, document in seen.documents.values()]
-                self._index = seen, SearchIndex(alone, vectors=False, reader=self._reader)
+                self._index = seen, SearchIndex(alone, vectors=False, reader=self._reader), SearchIndex(alone)
             return self._index
 
     def _look(self, store: SkillStore) -> _Seen:
@@ -148,11 +162,17 @@ class SkillIndex:
         # No word that all skills share; and the name twice, so that it counts more than a description.
         alone = replace(among_tools, key=skill.name, server="", category="", description=f"{skill.name} {text}")
         about = about_of(skill.description)
-        return Extra(among_tools, skill.signature, about, partial(self._details, skill.name)), alone
+        return Extra(among_tools, call_of(skill.signature), about, partial(self._details, skill.name)), alone
 
     async def _details(self, name: str) -> Mapping[str, Json]:
         skill = await self._service.ask(lambda store: store.load(name))
         return await in_thread(Kind.SEARCH, partial(_definition, skill.draft))
+
+
+def call_of(signature: str) -> str:
+    """Return a signature as a line that runs as it stands, once it has arguments: `await skills.fetch(url: str)`."""
+    plain = signature.removeprefix("async ")
+    return f"skills.{plain}" if plain == signature else f"await skills.{plain}"
 
 
 def about_of(description: str) -> str:

@@ -19,9 +19,9 @@ from ...base.host_work import Kind, in_thread
 from ...base.write_behind import WriteBehind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from ....skills_db.runs import RunStore
+    from ....skills_db.runs import RunRecord, RunStore
     from ....skills_db.skills import SkillStore
 
 T = TypeVar("T")
@@ -35,6 +35,7 @@ class _EndedRun:
     """A run that ended, and the version of a skill that it used; `ended` in seconds since the epoch."""
 
     run_id: str
+    owner: str
     skill: str | None
     version: int | None
     ended: float
@@ -103,6 +104,19 @@ class SkillService:
         """Return how a run ended; None where it was not recorded. Raises `SkillsDbError`."""
         return await in_thread(Kind.DATABASE, partial(self._how_ended, run_id))
 
+    async def most_used(self, owner: str, limit: int) -> Sequence[str]:
+        """Return the skills that ran most often for a scope, then those that ran most for all. Raises as `ask`."""
+        return await in_thread(Kind.DATABASE, lambda: self.run_store().most_used(owner, limit))
+
+    async def recent_runs(self, limit: int) -> Sequence[RunRecord]:
+        """Return the last records of runs of skills, newest first. Raises as `ask`."""
+        return await in_thread(Kind.DATABASE, partial(self._recent_runs, limit))
+
+    @property
+    def has_database(self) -> bool:
+        """Whether there can be any skill: a database server, or a file, or others' skills."""
+        return self._shelf is not None or self._database.is_there
+
     def store(self) -> SkillStore:
         """Return the store; call it from a thread."""
         if self._store is None:
@@ -129,8 +143,10 @@ class SkillService:
             self._runs = RunStore(self._database())
         return self._runs
 
-    def note(self, run_id: str, *, duration_ms: float, status: str, isolation: str, skills: Mapping[str, int]) -> None:
-        """Record a run that has just ended, and that it used these versions of skills; returns at once."""
+    def note(
+        self, run_id: str, *, owner: str, duration_ms: float, status: str, isolation: str, skills: Mapping[str, int]
+    ) -> None:
+        """Record a run that has just ended, for whom, and that it used these versions of skills; returns at once."""
         used: Iterable[tuple[str, str | None, int | None]]
         if skills:
             used = [(f"{run_id}/{name}", name, version) for name, version in skills.items()]
@@ -140,7 +156,10 @@ class SkillService:
             return
         now = time.time()
         self._ended.add(
-            *(_EndedRun(own_id, name, version, now, duration_ms, status, isolation) for own_id, name, version in used),
+            *(
+                _EndedRun(own_id, owner, name, version, now, duration_ms, status, isolation)
+                for own_id, name, version in used
+            ),
             idly=not self._keeps_plain_runs,
         )
 
@@ -164,6 +183,7 @@ class SkillService:
                     kind="code" if each.skill is None else "skill",
                     skill=each.skill,
                     version=each.version,
+                    owner=each.owner,
                 )
                 for each in ended
             )
@@ -172,6 +192,10 @@ class SkillService:
     def _how_ended(self, run_id: str) -> str | None:
         self._ended.flush()
         return self.run_store().status_of(run_id)
+
+    def _recent_runs(self, limit: int) -> Sequence[RunRecord]:
+        self._ended.flush()
+        return [run for run in self.run_store().recent(limit) if run.skill is not None]
 
     def _asked(self, question: Callable[[SkillStore], T]) -> T:
         self._ended.flush()

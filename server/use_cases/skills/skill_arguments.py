@@ -56,8 +56,14 @@ def _reads(read: Callable[[str], object], value: object) -> bool:
 NAME_CHARS_MAX = 64
 _MODULES = frozenset({"skills", "tools", "mcp", "result"})
 _TOOLS = frozenset(
-    {"execute_code", "get_run", "run_skill", "delete_skill", "list_tool_categories", "get_execution_stats"}
-    | {"write_workspace_file", "read_workspace_file", "list_workspace_files", "delete_workspace_file"}
+    {"execute_code", "get_run", "run_skill", "delete_skill", "review_skills", "list_tool_categories"}
+    | {
+        "get_execution_stats",
+        "write_workspace_file",
+        "read_workspace_file",
+        "list_workspace_files",
+        "delete_workspace_file",
+    }
 )
 """The server's tools that are not helpers too: a model would take a skill of such a name for the tool."""
 

@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -33,7 +33,8 @@ _ASKING = re.compile(r'[,.]? or ask for isolation="\w+"\.', re.IGNORECASE)
 class SkillFacts:
     """What `sandbox.skill_source.facts` returned, checked.
 
-    `wider` says that the dialect refuses the code, or that of a skill that it uses.
+    `wider` says that the dialect refuses the code, or that of a skill that it uses. `constants` are those of a script,
+    each with why it did not become a parameter, or nothing.
     """
 
     code: str
@@ -51,6 +52,7 @@ class SkillFacts:
     test_is_examples: bool
     undefined: tuple[str, ...] = ()
     wider: bool = False
+    constants: Mapping[str, str] = field(default_factory=dict)
 
 
 async def facts_of(
@@ -141,6 +143,9 @@ def _judged(name: str, told: Json, *, wider: bool) -> SkillFacts:
             test_is_examples=bool(told["test_is_examples"]),
             undefined=_texts(told["undefined"]),
             wider=wider,
+            constants={
+                _text(each): _text(why) for each, why in cast("Mapping[str, Json]", told.get("constants", {})).items()
+            },
         )
     except (KeyError, IndexError, TypeError, ValueError):
         raise _nonsense(name) from None

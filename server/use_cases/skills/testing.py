@@ -1,13 +1,15 @@
 """Runs the tests of a skill, in the sandbox and beside its code: asserts, test functions, examples of docstrings.
 
 The candidate need not be stored: while its tests run, its name means it. With recordings, calls of upstream tools are
-answered from these, and a call that is not among them fails the tests whatever they do with the error.
+answered from these, and a call that is not among them fails the tests whatever they do with the error. What tests
+change in the workspace is gone when they end. The files that they need, which the skill brings below `TEST_FILES`, are
+written there before.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
     from ....skills_db.content import SkillDraft
     from ..runs.executor import Executor
 
+TEST_FILES = "tests/files/"
+"""Where in a skill's folder the files are that its tests find in the workspace."""
+NOT_SAVED = " Nothing was saved."
+"""What follows on the cause in a message of `SkillUnfit`."""
 _NOT_FROM_TESTS = frozenset({"save_skill", "delete_skill"})
 _OUTPUT_SHOWN_MAX = 600
 _CANDIDATE = 1_000_000_000
@@ -52,6 +58,8 @@ if hasattr(_doctest, "DocTestFinder"):
 else:
     _doctest.testmod(raise_on_error=True)
 """
+_GIVEN = "files_of_the_tests"
+_WRITTEN_FIRST = f"[write_file(*each) for each in {_GIVEN}]\n"
 _FOUND_IN_DOCSTRING = "_doctest.DocTestFinder(exclude_empty=True).find({name}, '{name}', False, globs=dict(globals()))"
 _FOUND_IN_TESTS = "[_doctest.DocTestParser().get_doctest({text}, dict(globals()), 'tests', None, 0)]"
 
@@ -67,11 +75,48 @@ class TestPlan:
     functions: tuple[tuple[str, bool], ...] = ()
     tests_are_examples: bool = False
     docstring_has_examples: bool = False
+    called: str = ""
+    """What the tests are called in messages, where the skill's name would not say whose they are."""
+
+    @property
+    def shown(self) -> str:
+        """What messages call it."""
+        return self.called or self.draft.name
+
+    @property
+    def given(self) -> Sequence[Json]:
+        """The files that are written first: of each the name, the content and its encoding."""
+        texts, others = (cast("Mapping[str, str]", self.draft.extra.get(part, {})) for part in ("files", "assets"))
+        return [
+            [path.removeprefix(TEST_FILES), content, encoding]
+            for files, encoding in ((texts, "utf-8"), (others, "base64"))
+            for path, content in files.items()
+            if path.startswith(TEST_FILES)
+        ]
 
     @property
     def tests_something(self) -> bool:
         """Whether anything is claimed at all."""
         return bool(self.draft.tests.strip()) or self.docstring_has_examples
+
+
+def plan_of(draft: SkillDraft) -> TestPlan:
+    """Return how the tests of a draft are run."""
+    extra = draft.extra
+    functions = extra.get("test_functions", ())
+    return TestPlan(
+        draft=draft,
+        entry=str(extra.get("entry", draft.name)),
+        functions=tuple((str(name), bool(is_async)) for name, is_async in functions),  # type: ignore[union-attr,misc]  # as `draft_from` wrote it
+        tests_are_examples=bool(extra.get("tests_are_examples")),
+        docstring_has_examples=bool(extra.get("docstring_has_examples")),
+    )
+
+
+def cause_of(error: SkillUnfit) -> str:
+    """Return what was wrong, without what it means for a save."""
+    said = str(error)
+    return said.rpartition(NOT_SAVED)[0] or said
 
 
 async def run_tests(
@@ -82,22 +127,25 @@ async def run_tests(
     within: Calls | None = None,
     recorder: Recorder | None = None,
     replay: Replay | None = None,
+    beside: TestPlan | None = None,
 ) -> Outcome:
     """Run the tests of a skill; without any, only its definitions. Raises `SkillUnfit`, with the line that failed.
 
-    `within` are the calls of the running code that asks for it: the tests spend its budget, and only note down the
-    writes of tools where it does. Without, they are on the caller's share of CPU time, who was admitted before.
+    `beside` is a skill that its own uses, and that is not stored as it is here. `within` are the calls of the running
+    code that asks for it: the tests spend its budget, and only note down the writes of tools where it does. Without,
+    they are on the caller's share of CPU time, who was admitted before.
     """
     job = _job(executor, plan, caller, within)
     require(caller.identity, ISOLATIONS, job.isolation.value)
     permit_run(executor.policy, caller.identity, job.isolation, job.limits)
-    handlers = _handlers(executor, plan, recorder, replay)
+    unstored = {each.draft.name: each for each in (plan, beside) if each is not None}
+    handlers = _handlers(executor, unstored, recorder, replay)
     run_tokens = executor.privacy.new_run_tokens(caller.scope) if within is None else within.run_tokens
     calls = Calls(
         handlers,
         budget=executor.settings.tool_calls_max,
         caller=caller,
-        in_tests=True,
+        tests_of=plan.draft.name,
         within=within,
         run_tokens=run_tokens,
         audit=executor.audit,
@@ -126,7 +174,7 @@ async def run_tests(
 def _check_passed(plan: TestPlan, outcome: Outcome, replay: Replay | None) -> None:
     if replay is not None and replay.missed is not None:
         raise SkillUnfit(
-            f"The tests of {plan.draft.name} call {replay.missed}, which was not recorded. "
+            f"The tests of {plan.shown} call {replay.missed}, which was not recorded. "
             f"Record it with `sealab skills test --record {plan.draft.name}`."
         )
     if outcome.status is not Status.OK:
@@ -154,6 +202,11 @@ def _isolation(executor: Executor, plan: TestPlan) -> Isolation:
 
 
 def _program(plan: TestPlan) -> tuple[str, dict[str, Json]]:
+    program, variables = _tests_of(plan)
+    return (_WRITTEN_FIRST + program, {**variables, _GIVEN: plan.given}) if plan.given else (program, variables)
+
+
+def _tests_of(plan: TestPlan) -> tuple[str, dict[str, Json]]:
     tests = plan.draft.tests
     if plan.tests_are_examples:
         found = _FOUND_IN_TESTS.format(text=_EXAMPLES_TEXT)
@@ -167,14 +220,14 @@ def _program(plan: TestPlan) -> tuple[str, dict[str, Json]]:
 
 
 def _handlers(
-    executor: Executor, plan: TestPlan, recorder: Recorder | None, replay: Replay | None
+    executor: Executor, unstored: Mapping[str, TestPlan], recorder: Recorder | None, replay: Replay | None
 ) -> Mapping[str, Handler]:
     handlers: dict[str, Handler] = {
         name: replace(handler, answer=_refuse) if name in _NOT_FROM_TESTS else handler
         for name, handler in executor.host_functions.items()
     }
-    handlers["use_skill"] = _candidate_first(plan, executor.host_functions["use_skill"])
-    handlers["skill_sources"] = _candidate_among(plan, executor.host_functions["skill_sources"])
+    handlers["use_skill"] = _candidate_first(unstored, executor.host_functions["use_skill"])
+    handlers["skill_sources"] = _candidate_among(unstored, executor.host_functions["skill_sources"])
     if recorder is not None and "call_tool" in handlers:
         handlers["call_tool"] = recorder.around(handlers["call_tool"])
     if replay is not None and "call_tool" in handlers:
@@ -183,9 +236,10 @@ def _handlers(
     return handlers
 
 
-def _candidate_first(plan: TestPlan, stored: Handler) -> Handler:
+def _candidate_first(unstored: Mapping[str, TestPlan], stored: Handler) -> Handler:
     async def use_skill(calls: Calls, *, name: str, version: int | None = None) -> Json:
-        if name != plan.draft.name or version is not None:
+        plan = unstored.get(name)
+        if plan is None or version is not None:
             return cast("Json", await stored.answer(calls, name=name, version=version))
         calls.approvals.take(plan.draft.name, _CANDIDATE, plan.draft.content_hash())
         return {
@@ -200,11 +254,12 @@ def _candidate_first(plan: TestPlan, stored: Handler) -> Handler:
     return replace(stored, answer=use_skill)
 
 
-def _candidate_among(plan: TestPlan, stored: Handler) -> Handler:
+def _candidate_among(unstored: Mapping[str, TestPlan], stored: Handler) -> Handler:
     async def skill_sources(calls: Calls, *, names: list[Json]) -> Json:
-        name = plan.draft.name
-        told: dict[str, Json] = await stored.answer(calls, names=[key for key in names if key != name])
-        if name in names:
+        told: dict[str, Json] = await stored.answer(calls, names=[key for key in names if key not in unstored])
+        for name, plan in unstored.items():
+            if name not in names:
+                continue
             calls.skill_sources[name] = plan.draft.code
             calls.approvals.take(name, _CANDIDATE, plan.draft.content_hash())
             told[name] = {"code": plan.draft.code, "entry": plan.entry}
@@ -222,28 +277,29 @@ async def _refuse(_calls: Calls, **_arguments: Json) -> Json:
 
 
 def _why(plan: TestPlan, outcome: Outcome) -> str:
-    name, error = plan.draft.name, outcome.error
+    name, error = plan.shown, outcome.error
     what = "The tests" if plan.tests_something else "The code"
     if outcome.status is Status.CRASHED and error is not None:
         # The process may have been ended from outside, so nothing is said of the code.
-        return (
-            f"{what} of {name} did not run to the end: {error.message.rstrip('.')}. Nothing was saved. Save it again."
-        )
-    advice = "Nothing was saved. Correct the code or the tests."
+        return f"{what} of {name} did not run to the end: {error.message.rstrip('.')}.{NOT_SAVED} Save it again."
+    advice = f"{NOT_SAVED} Correct the code or the tests."
     if error is None:
-        return f"The tests of {name} did not end: {outcome.status}. {advice}"
+        return f"The tests of {name} did not end: {outcome.status}.{advice}"
     lines = plan.draft.tests.splitlines()
     said = f"{error.type}: {error.message}" if error.message else error.type
     where = ""
-    if error.line is not None and error.line <= len(lines) and not plan.tests_are_examples:
-        where = f" in line {error.line}, {lines[error.line - 1].strip()[:200]!r}"
-    within = line_of_skill(name, error.traceback)
+    line = 0 if error.line is None or plan.tests_are_examples else error.line - bool(plan.given)
+    if 0 < line <= len(lines):
+        where = f" in line {line}, {lines[line - 1].strip()[:200]!r}"
+    within = line_of_skill(plan.draft.name, error.traceback)
     if within is not None:
         where += f" (line {within} of the skill)"
     hint = "" if error.hint is None or error.type == "AssertionError" else f" {error.hint}"
+    if within is None and error.type == "TypeError" and f"{plan.entry}()" in error.message:
+        hint = f" Its signature is {plan.draft.signature}."
     wrote = "\n".join(filter(None, (outcome.output.strip(), outcome.stderr.strip())))
     shown = f" Its output ended: {wrote[-_OUTPUT_SHOWN_MAX:]!r}." if wrote else ""
-    return f"{what} of {name} failed{where}: {said.rstrip('.')}.{hint}{shown} {advice}"
+    return f"{what} of {name} failed{where}: {said.rstrip('.')}.{hint}{shown}{advice}"
 
 
 def line_of_skill(name: str, traceback: str | None) -> int | None:

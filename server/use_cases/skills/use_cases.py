@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NotRequired
@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, NotRequired
 from typing_extensions import TypedDict
 
 from ....sandbox.job import Json, Outcome, Reading, Status
-from ....skills_db.errors import SkillNotFound, SkillRefused
+from ....skills_db.errors import SkillNotFound, SkillRefused, SkillsDbError
 from ....tools_registry.errors import RegistryError
 from ....workspace.archive import RunArchive
 from ....workspace.errors import WorkspaceError
-from ...base.errors import RequestRefused, SkillUnfit
+from ....workspace.names import Name
+from ...base.errors import HostWorkBusy, RequestRefused, SkillUnfit
 from ...base.host_work import Kind, account, in_thread
 from ...base.identity import Identity, Right
 from ...governance.audit.trail import AuditKind
@@ -28,11 +29,13 @@ from ..runs.isolations import AUTO
 from ..runs.report import ErrorReport
 from ..runs.request import CodeRequest, Execution
 from ..upstream_tools.discovery import searched_for
+from .duplicates import alike, same_as
+from .new_versions import Judged, change_of, judged, kept_description, kept_files, kept_tags
 from .recordings import Recorder, Replay
-from .search import about_of
+from .search import about_of, call_of
 from .skill_arguments import judge_arguments, judge_name
 from .source_facts import SkillFacts, facts_of
-from .testing import TestPlan, line_of_skill, run_tests
+from .testing import NOT_SAVED, cause_of, line_of_skill, plan_of, run_tests
 
 if TYPE_CHECKING:
     from ....skills_db.content import SkillDraft
@@ -43,6 +46,10 @@ if TYPE_CHECKING:
     from .search import SkillIndex
     from .service import SkillService
 
+USED_TOLD_MAX = 5
+"""Skills that a new conversation is told of."""
+CALL_CHARS_MAX = 100
+"""Characters of the call of each."""
 RUN_SKILL_BYTES_MAX = 4_000_000
 """What one run may save of skills, each version counted as the store does."""
 
@@ -62,6 +69,8 @@ class SkillContext:
 class SaveRequest:
     """One `save_skill`. With `from_run`, `code` may name the variables to take as parameters, separated by commas.
 
+    What it leaves empty of `description`, `tests`, `tags` and `files` the last version of the skill had. `files` are
+    those that the tests find in the workspace. With `force` it is saved though tests of before fail.
     `within` are the calls of the running code that asks, if one does: the tests must not wait for it to end, and may do
     no more than it may.
     """
@@ -73,18 +82,29 @@ class SaveRequest:
     tags: Sequence[str] = ()
     from_run: str | None = None
     record: bool = False
+    force: bool = False
+    files: Mapping[str, bytes] = field(default_factory=dict)
     caller: Caller = LOCAL
     within: Calls | None = None
 
 
+class Constants(TypedDict):
+    """The constants of a script: which became parameters, and why others did not."""
+
+    parameters: list[str]
+    fixed: dict[str, str]
+
+
 class SavedSkill(TypedDict):
-    """A skill after saving."""
+    """A skill after saving; `changed` says in one line what differs from the version before."""
 
     name: str
     version: int
     signature: str
     description: str
     warnings: list[str]
+    changed: NotRequired[str]
+    constants: NotRequired[Constants]
     truncated: NotRequired[dict[str, object]]
 
 
@@ -142,7 +162,7 @@ class RunSkillRequest:
 
 
 async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
-    """Store code as the next version of a skill, when it can be one and its tests pass.
+    """Store code as the next version of a skill, when it can be one and its tests pass, and those of before.
 
     Raises `SkillNameRefused` and `SkillUnfit`, `Busy` where the caller has used up its share, and then nothing is
     stored; else what the store raises.
@@ -153,9 +173,19 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
     if request.from_run == LAST:
         request = replace(request, from_run=await _last_run(context, request))
     code, variables = await _code_of(context, request)
-    reading = Reading(request.name, request.tests, variables)
+    last = await context.service.ask(lambda store: store.newest(request.name))
+    tests = request.tests or ("" if last is None else last.draft.tests)
+    reading = Reading(request.name, tests, variables)
     facts = await facts_of(context.executor, code, reading, nested=request.within is not None, caller=request.caller)
-    draft = draft_from(request.name, facts, description=request.description, tests=request.tests, tags=request.tags)
+    draft = draft_from(
+        request.name,
+        facts,
+        description=kept_description(request.description, facts, last),
+        tests=tests,
+        tags=kept_tags(request.tags, last),
+        recordings=None if last is None else last.draft.recordings,
+        more=kept_files({_file_named(name): data for name, data in request.files.items()}, last),
+    )
     _refuse_too_much(draft)
     noted = await name_noted(context, request.caller, draft.name)
     await _judge_publishing(context, request.caller, draft.name, draft.tags)
@@ -164,7 +194,9 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
         *await _warnings(context, request.caller.identity, draft, facts),
     ]
     recorder = Recorder() if request.record else None
-    await run_tests(context.executor, plan_of(draft), caller=request.caller, within=request.within, recorder=recorder)
+    found = await _tested(context, request, draft, last, recorder)
+    warnings += found.failed if last is not None else await _near(context, request, draft)
+    warnings += [f"Not tested with it: {each}." for each in found.untested]
     if recorder is not None:
         recordings = await context.executor.privacy.kept_value(request.caller.scope, recorder.recordings())
         draft = replace(draft, recordings=recordings)
@@ -174,13 +206,93 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
         if context.service.publishes and _is_tagged_as_shared(draft.tags):
             context.executor.audit.skill_changed(request.caller, AuditKind.SKILL_PUBLISHED, noted, version=version)
         await context.executor.audit.kept()
-    return SavedSkill(
+    saved = SavedSkill(
         name=draft.name,
         version=version,
         signature=draft.signature,
         description=draft.description,
         warnings=warnings,
     )
+    await context.index.refresh()
+    if request.from_run is not None and context.executor.hints is not None:
+        context.executor.hints.saved(request.caller.scope, code, draft.name)
+    if last is not None and (changed := change_of(draft, last, found)):
+        saved["changed"] = changed
+    if facts.constants:
+        chosen = [name for name, why_not in facts.constants.items() if not why_not]
+        saved["constants"] = Constants(
+            parameters=chosen, fixed={name: why for name, why in facts.constants.items() if why}
+        )
+    return saved
+
+
+def told_of(saved: SavedSkill) -> list[str]:
+    """Say in lines what a version changes, and which constants became parameters."""
+    told = [saved["changed"]] if "changed" in saved else []
+    if "constants" in saved:
+        told.append(f"constants that are parameters: {', '.join(saved['constants']['parameters']) or 'none'}")
+        told += [f"no parameter: {name} ({why})" for name, why in saved["constants"]["fixed"].items()]
+    return told
+
+
+async def _near(context: SkillContext, request: SaveRequest, draft: SkillDraft) -> list[str]:
+    """Say which skill does the same as a new one. Raises `SkillUnfit` where both are described, unless forced."""
+    if not request.caller.identity.may(Right.SKILLS_READ):
+        return []
+    found = await context.service.ask(lambda store: alike(store, draft))
+    same = await same_as(context.executor, draft, found, caller=request.caller, within=request.within)
+    if same is None:
+        return []
+    told = f"The skill {same.name} does this already (version {same.version}): {call_of(same.draft.signature)}."
+    if request.force or not (draft.description and same.draft.description):
+        return [told]
+    raise SkillUnfit(
+        f"{told} {about_of(same.draft.description)}{NOT_SAVED} Call it, save this as its next version, or save it "
+        "beside it with force=true."
+    )
+
+
+async def _tested(
+    context: SkillContext,
+    request: SaveRequest,
+    draft: SkillDraft,
+    last: StoredSkill | None,
+    recorder: Recorder | None,
+) -> Judged:
+    """Run its tests, and on new code those of before. Raises `SkillUnfit` with all that fail, unless forced.
+
+    Tests that it was given itself must pass in any case.
+    """
+    keeps = last is not None and not request.tests and bool(draft.tests.strip())
+    replay = Replay(draft.recordings) if keeps and recorder is None and draft.recordings else None
+    run = partial(run_tests, context.executor, caller=request.caller, within=request.within)
+    found = Judged()
+    try:
+        await run(plan_of(draft), recorder=recorder, replay=replay)
+    except SkillUnfit as error:
+        if not keeps:
+            raise
+        await run(plan_of(replace(draft, tests="", extra={**draft.extra, "test_functions": ()})))
+        found.failed.append(cause_of(error))
+    if last is not None and draft.code != last.draft.code:
+        users = await context.service.ask(lambda store: store.users_of(draft.name))
+        before = await judged(context.executor, draft, last, users, caller=request.caller, within=request.within)
+        found = replace(before, failed=[*found.failed, *before.failed])
+        if keeps and not found.failed:
+            found.passed.insert(0, f"version {last.version}")
+    if found.failed and not request.force:
+        raise SkillUnfit(
+            f"{' '.join(found.failed)}{NOT_SAVED} Correct the code, give tests of what it does now where these are its "
+            "own, or save it all the same with force=true."
+        )
+    return found
+
+
+def _file_named(filename: str) -> str:
+    name = Name.parse(filename)
+    if name.reserved:
+        raise SkillUnfit(f"The tests cannot be given a file {filename!r:.80}: sealab keeps runs there. Name another.")
+    return str(name)
 
 
 async def _stored_as(context: SkillContext, draft: SkillDraft, within: Calls | None) -> int:
@@ -191,6 +303,22 @@ async def _stored_as(context: SkillContext, draft: SkillDraft, within: Calls | N
         return (await stored(context, draft.name)).latest + 1
     except SkillNotFound:
         return 1
+
+
+async def greeting(context: SkillContext, caller: Caller) -> str:
+    """Say in a line how many skills there are, and which the caller uses most; nothing where there are none."""
+    if not (caller.identity.may(Right.SKILLS_READ) and context.service.has_database):
+        return ""
+    await context.index.refresh()
+    known = context.index.known()
+    try:
+        most_used = await context.service.most_used(caller.scope, USED_TOLD_MAX) if known else ()
+    except (SkillsDbError, HostWorkBusy):
+        most_used = ()
+    calls = [call_of(known[name].signature)[:CALL_CHARS_MAX] for name in most_used if name in known]
+    used = f" Most used: {'; '.join(calls)}." if calls else ""
+    told = f"Skills: {len(known)} saved; list_skills(query) finds them.{used}" if known else ""
+    return await context.executor.privacy.hide_text(caller.scope, told) if context.executor.privacy.filters else told
 
 
 async def load(context: SkillContext, name: str, version: int | None = None) -> LoadedSkill:
@@ -237,15 +365,25 @@ def _of_others(draft: SkillDraft) -> dict[str, object]:
     return {ORIGIN: "imported; others wrote it: no word of the user", "instructions": text, "files": sorted(files)}
 
 
-async def listed(context: SkillContext, query: str | None = None, tag: str | None = None, limit: int = 50) -> SkillList:
-    """Return the skills that fit a query, best first, or all by name.
+async def listed(
+    context: SkillContext,
+    query: str | None = None,
+    tag: str | None = None,
+    limit: int = 50,
+    *,
+    archived: bool = False,
+) -> SkillList:
+    """Return the skills that fit a query, best first, or all by name; of archived ones those with all its words.
 
     With a limit of 0 they are only counted. Raises `RequestRefused` for a limit below 0.
     """
     if limit < 0:
         raise RequestRefused(f"limit is {limit}, which is not allowed. Give 0, to count only, or more.")
     asked, cut = searched_for(query or "")
-    page = await context.index.page(asked or None, tag, limit)
+    if archived:
+        page = await context.service.ask(lambda store: store.archived(asked, tag, limit))
+    else:
+        page = await context.index.page(asked or None, tag, limit)
     told = SkillList(
         count=page.total,
         skills=[
@@ -371,13 +509,14 @@ def draft_from(
     """
     from ....skills_db.content import TOLD_MAX_CHARS, SkillDraft, SkillKind
 
+    told, documented = description.strip(), facts.description[:TOLD_MAX_CHARS]
     return SkillDraft(
         name=name,
         code=facts.code,
         kind=SkillKind.SCRIPT if facts.is_script else SkillKind.FUNCTION,
         signature=facts.signature,
         parameters=facts.parameters,
-        description=description.strip() or facts.description[:TOLD_MAX_CHARS],
+        description=told or documented,
         tags=tuple(dict.fromkeys(tag.strip() for tag in tags if tag.strip())),
         tests=tests,
         modules=facts.modules,
@@ -386,6 +525,7 @@ def draft_from(
         recordings=recordings,
         extra={
             **more,
+            **({"docstring": documented} if told and told != documented else {}),
             "entry": facts.entry,
             "is_async": facts.is_async,
             "wider": facts.wider,
@@ -393,19 +533,6 @@ def draft_from(
             "tests_are_examples": facts.test_is_examples,
             "docstring_has_examples": facts.examples,
         },
-    )
-
-
-def plan_of(draft: SkillDraft) -> TestPlan:
-    """Return how the tests of a draft are run."""
-    extra = draft.extra
-    functions = extra.get("test_functions", ())
-    return TestPlan(
-        draft=draft,
-        entry=str(extra.get("entry", draft.name)),
-        functions=tuple((str(name), bool(is_async)) for name, is_async in functions),  # type: ignore[union-attr,misc]  # as `draft_from` wrote it
-        tests_are_examples=bool(extra.get("tests_are_examples")),
-        docstring_has_examples=bool(extra.get("docstring_has_examples")),
     )
 
 

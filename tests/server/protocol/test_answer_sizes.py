@@ -156,6 +156,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "files": ("list_workspace_files", {}),
     "skill": ("load_skill", {"name": "long_skill"}),
     "skills": ("list_skills", {"limit": 1000}),
+    "reviewed": ("review_skills", {}),
     "saved": ("save_skill", {"name": "other_skill", "code": f'def other_skill(n: int):\n    """{LONG}"""\n'}),
     "sanitized": ("sanitize_pii", {"text": "write to jane@example.org. " * 3000}),
     "restored": ("restore_pii", {"text": "nothing to restore here. " * 3000}),
@@ -293,7 +294,7 @@ async def test_a_sum_costs_a_few_tokens_in_either_form_and_what_is_not_at_its_de
     assert [each.keys() - ALWAYS for each in shown] == [{"layers"}, set(), {"output", "error"}, {"isolation", "layers"}]
     assert all(each.keys() >= ALWAYS for each in shown)
     assert len(ENCODING.encode(json.dumps(shown[1]))) <= 65
-    assert len(ENCODING.encode(second.content[0].text)) <= 14  # type: ignore[union-attr]
+    assert len(ENCODING.encode(second.content[0].text)) <= 36  # type: ignore[union-attr]
     assert shown[2]["error"].keys() >= {"type", "message", "line", "traceback"}
     assert None not in shown[2]["error"].values()
     assert shown[3]["isolation"] == "process"
@@ -326,6 +327,6 @@ async def tokens_of(surface: Surface, home: Path) -> int:
     return sum(len(encoding.encode(json.dumps(each, ensure_ascii=False))) for each in told)
 
 
-async def test_the_code_surface_stays_within_260_tokens_and_the_full_one_within_1800(tmp_path: Path) -> None:
+async def test_the_code_surface_stays_within_260_tokens_and_the_full_one_within_1890(tmp_path: Path) -> None:
     assert await tokens_of(Surface.CODE, tmp_path / "code") <= 260
-    assert await tokens_of(Surface.FULL, tmp_path / "full") <= 1800
+    assert await tokens_of(Surface.FULL, tmp_path / "full") <= 1890

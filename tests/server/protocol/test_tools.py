@@ -13,7 +13,8 @@ from ..conftest import Caller
 
 TOOLS = {
     *("search_tools", "get_tool_definition", "list_tool_categories", "execute_code", "get_run"),
-    *("save_skill", "load_skill", "list_skills", "run_skill", "delete_skill", "sanitize_pii", "restore_pii"),
+    *("save_skill", "load_skill", "list_skills", "run_skill", "delete_skill", "review_skills"),
+    *("sanitize_pii", "restore_pii"),
     *("write_workspace_file", "read_workspace_file", "list_workspace_files", "delete_workspace_file"),
     "get_execution_stats",
 }
@@ -46,7 +47,7 @@ async def test_the_tools_of_the_contract_are_listed_with_schemas_and_hints(calle
     reading = {name for name, tool in tools.items() if tool.annotations is not None and tool.annotations.read_only_hint}
     assert reading == {
         *("search_tools", "get_tool_definition", "list_tool_categories", "load_skill", "list_skills"),
-        *("restore_pii", "read_workspace_file", "list_workspace_files", "get_execution_stats"),
+        *("review_skills", "restore_pii", "read_workspace_file", "list_workspace_files", "get_execution_stats"),
     }
 
 
@@ -63,7 +64,7 @@ async def test_code_that_works_gives_a_report_and_a_short_text(caller: Caller) -
     assert report["error"] is None
     assert report["isolation"] == "restricted"
     assert report["execution_time_ms"] > 0
-    assert re.fullmatch(r"ok in [\d.]+ ms\nresult: 45\noutput:\nhello", answer.content[0].text)  # type: ignore[union-attr]
+    assert re.fullmatch(r"ok in [\d.]+ ms \(run \w{26}\)\nresult: 45\noutput:\nhello", answer.content[0].text)  # type: ignore[union-attr]
 
 
 async def test_a_result_of_none_is_there_as_null(in_process_caller: Caller) -> None:
@@ -339,6 +340,6 @@ async def test_a_client_is_told_what_matters_and_what_code_can_use_and_no_capabi
 
 async def test_a_text_shows_fractions_of_milliseconds_where_they_count(in_process_caller: Caller) -> None:
     slow = await in_process_caller.call("execute_code", code="import time\ntime.sleep(0.02)")
-    assert re.fullmatch(r"ok in \d{2,} ms\nresult: null", slow.content[0].text)  # type: ignore[union-attr]
+    assert re.fullmatch(r"ok in \d{2,} ms \(run \w{26}\)\nresult: null", slow.content[0].text)  # type: ignore[union-attr]
     assert slow.structured_content is not None
     assert isinstance(slow.structured_content["execution_time_ms"], float)

@@ -136,11 +136,11 @@ async def test_a_tag_narrows_a_query_and_the_limit_cuts_only_what_is_shown(index
 
 
 async def test_a_skill_that_changed_is_found_by_what_it_says_now(index: SkillIndex, tmp_path: Path) -> None:
-    assert names(await index.page("columns", None, 5)) == ["csv_profile"]
+    assert names(await index.page("summarises", None, 5)) == ["csv_profile"]
     with service_below(tmp_path) as another_program:
         theirs = another_program.store()
         theirs.save(draft("csv_profile", "Draws a chart.", ("plots",)))
-        assert names(await index.page("columns", None, 5)) == []
+        assert names(await index.page("summarises", None, 5)) == []
         (changed,) = (await index.page("chart", "plots", 5)).skills
         assert (changed.name, changed.version) == ("csv_profile", 2)
         assert (await index.page("csv", "data", 5)).total == 1
@@ -213,7 +213,7 @@ async def test_an_unknown_skill_is_told_with_the_names_that_it_may_have_meant(se
 def test_runs_are_recorded_though_the_clock_was_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time
     with closing(HomeDatabase(None, tmp_path)) as database, closing(SkillService(database)) as service:
-        service.note("a" * 26, duration_ms=1.0, status="ok", isolation="restricted", skills={})
+        service.note("a" * 26, owner="local", duration_ms=1.0, status="ok", isolation="restricted", skills={})
         monkeypatch.setattr(time, "time", lambda: now() - 3600)
         wait_until(lambda: not service._ended.waiting())
         wait_until(lambda: service.run_store().count_by_status() == {"ok": 1})

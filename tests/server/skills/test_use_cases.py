@@ -197,7 +197,7 @@ async def test_code_saves_calls_imports_and_pins_skills_with_one_worker_allowed(
         """
 saved = save_skill("inc", code="def inc(x: int) -> int:\\n    return x + 1", tests="assert inc(1) == 2")
 first = skills.inc(1)
-save_skill("inc", code="def inc(x: int) -> int:\\n    return x + 10", tests="assert inc(1) == 11")
+save_skill("inc", code="def inc(x: int) -> int:\\n    return x + 10", tests="assert inc(1) == 11", force=True)
 from skills import inc
 import skills as s
 [saved["version"], first, inc(1), s.inc.v1(1), skills["inc@1"](1), load_skill("inc", version=1)(1),
@@ -459,3 +459,17 @@ def test_a_schema_whose_names_are_no_texts_is_refused_before_they_are_compared(m
     ):
         with pytest.raises(ValueError, match=r"\A\Z"):
             source_facts._schema("wide", {"type": "object", "properties": {"a": hostile}})
+
+
+@pytest.mark.parametrize("isolation", ["restricted", "process"])
+async def test_a_skill_that_is_no_coroutine_may_be_awaited(served: Caller, isolation: str) -> None:
+    await save(served, "plus_one", "def plus_one(x: int) -> int:\n    return x + 1\n")
+    await save(served, "plus_later", "async def plus_later(x: int) -> int:\n    return await skills.plus_one(x)\n")
+    code = """
+from skills import plus_one
+async def inner():
+    return [await plus_one(1), plus_one(x=2), await skills["plus_one"](x=3), await load_skill("plus_one")(4)]
+[*await inner(), await skills.plus_one.v1(*[5]), skills.plus_one(6), await skills.plus_later(7), await plus_one(**{"x": 8})]
+"""
+    report = await served.run(code, isolation=isolation)
+    assert report["result"] == [2, 3, 4, 5, 6, 7, 8, 9], report["error"]

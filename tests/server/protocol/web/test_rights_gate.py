@@ -205,6 +205,18 @@ def test_a_token_that_may_write_does_and_is_told_why_it_cannot_say_yes(server: s
     assert "the token lacks the scope approve" in asking["error"]["message"]
 
 
+def test_a_token_that_may_write_skills_alone_saves_one_and_its_next_version(server: str, home: Path) -> None:
+    author = Member(server, made(home, "acme", "--scope", "skills:write").token)
+    saving = {"name": "acme_only", "code": "def acme_only() -> int:\n    return 1", "tests": "assert acme_only() == 1"}
+    for more in ({}, {"code": f"{saving['code']}  # again", "tests": ""}):
+        saved = author.call("save_skill", **{**saving, **more})
+        assert not saved.failed, saved.text
+    reads = author.call("save_skill", **{**saving, "tests": "skills.tides('x')"})
+    assert "needs the scope skills:read" in reads.text
+    writes = author.call("save_skill", **{**saving, "tests": "open('x', 'w')"})
+    assert "needs the scope files" in writes.text
+
+
 @pytest.mark.parametrize(("scope", "finds"), [("run,tools:read,skills:read", True), ("run,tools:read", False)])
 def test_skills_are_found_beside_tools_by_who_may_read_them(server: str, home: Path, scope: str, finds: bool) -> None:
     author = Member(server, made(home, "author", "--scope", "default").token)

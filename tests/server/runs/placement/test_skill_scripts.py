@@ -173,3 +173,24 @@ async def test_where_full_python_is_not_allowed_its_text_is_read_and_a_script_na
         report = await ran(other, "skills.word_tools.other()")
         assert report["error"] is not None
         assert "add process to ALLOWED_ISOLATION" in report["error"]["message"]
+
+
+async def test_the_requirements_of_a_folder_name_the_packages_of_modules_that_are_not_known(
+    app: App, tmp_path: Path
+) -> None:
+    script = (
+        "import sys\nimport pandas\nimport odd_module\nimport umap\nif __name__ == '__main__':\n    print(sys.argv)\n"
+    )
+    for requirements, packages, modules in (
+        (None, ("umap-learn",), ("odd_module",)),
+        ("# all\npandas>=2\nOdd.Dist[x]==1.0 ; python_version > '3'\n-r other.txt\nhttps://x.y/z.whl\numap-learn\n", ("umap-learn", "Odd.Dist"), ()),
+    ):  # fmt: skip
+        folder = tmp_path / f"odd-{len(packages)}"
+        (folder / "more").mkdir(parents=True)
+        (folder / "SKILL.md").write_text(f"---\nname: {folder.name}\ndescription: Odd.\n---\n")
+        for name in ("more/first.py", "more/second.py"):
+            (folder / name).write_text(script)
+        if requirements is not None:
+            (folder / "requirements.txt").write_text(requirements)
+        (imported,) = await import_from(app.skills, folder)
+        assert (imported.refused, imported.packages, imported.modules) == (None, packages, modules)

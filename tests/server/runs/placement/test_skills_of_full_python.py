@@ -146,3 +146,13 @@ async def test_where_the_operator_forbids_full_python_a_stored_one_says_so(home:
 )
 def test_skills_are_looked_for_in_the_text(code: str, names: set[str]) -> None:
     assert skills_in(code) == names
+
+
+async def test_files_are_given_to_tests_there_and_none_of_theirs_come_home(app: App) -> None:
+    code = "import pandas\ndef rows(path):\n    return open(path).read()\n"
+    tests = "open('left.txt', 'w').write('x')\nassert rows('in/a.csv') == 'a,b'\nassert rows('in/a.csv') == 'c'"
+    request = SaveRequest("rows", code, tests=tests, files={"in/a.csv": b"a,b"})
+    with pytest.raises(SkillUnfit, match=r"line 3, \"assert rows\('in/a.csv'\) == 'c'\""):
+        await save_skill(app.skills, request)
+    await save_skill(app.skills, dataclasses.replace(request, tests=tests.rpartition("\n")[0]))
+    assert app.workspace.list().files == ()
