@@ -387,8 +387,6 @@ class Settings:
     """
     privacy_ttl_days: float | None = _setting(_days, 90.0)  # type: ignore[arg-type]  # mypy drops the None
     """Days that the vault keeps a value after it was last met. 0 keeps it without end."""
-    privacy_lenient_restore: bool = _setting(_yes_or_no, False)
-    """Also restore tokens that lost their brackets or their case, or gained Markdown's escapes."""
     vault_key: str | None = _setting(_text, None, secret=True)
     """The vault's key: 32 bytes in base64 or hexadecimal, or a passphrase of 20 characters. By default one is made."""
     vault_keyring: bool = _setting(_yes_or_no, True)
