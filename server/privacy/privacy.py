@@ -283,8 +283,8 @@ class Privacy:
         done = await self.restored_where(caller.scope, text, "workspace", rulings, run=run, refuses=True, hint=name)
         if done.unknown and not allows_unknown:
             raise RequestRefused(
-                f"Nothing was written: {some(done.unknown)} {stand(done.unknown)} for no value here. Give tokens letter "
-                "by letter as they were shown, or write them as they are with write_file(…, allow_tokens=True)."
+                f"Nothing was written: {some(done.unknown)} {stand(done.unknown)} for no value here. Give tokens "
+                "letter by letter as they were shown, or write them as they are: write_file(…, allow_tokens=True)."
             )
         return FileText(cast("str", done.content), restored=done.count, unknown=done.unknown)
 

@@ -41,6 +41,7 @@ _SPREAD_TOKEN = re.compile(r"([A-Za-z](?:[A-Za-z0-9_]{0,30}[A-Za-z0-9])?)_([0-9A
 _BLANKS = re.compile(r"[ \t\r\n>|#*-]+")
 _BARE = re.compile(r"\[([0-9a-hjkmnp-tv-z]{10})(?![0-9A-Za-z])|(?<![0-9A-Za-z])([0-9a-hjkmnp-tv-z]{10})\]")
 """A token that lost its type."""
+_CUT_END = re.compile(r"(?:\.{2,4}|…)?\]?")
 _LEFT_OUT = re.compile(r"\[([A-Z][A-Z0-9_]{0,31})_(?:\.{2,4}|…)\]?")
 _OF_TOKEN = re.compile(r"[0-9a-hjkmnp-tv-z]+")
 _MIXED = re.compile(r"[0-9]+[A-Za-z]|[A-Za-z]+[0-9]")
@@ -198,7 +199,8 @@ def _near_at(text: str, match: re.Match[str]) -> Iterator[Mention]:
     is_named = not is_spaced and (is_type or kind.isupper()) and (opened or (is_type and kind.isupper()))
     is_cut = opened and not closed and is_type and kind.isupper() and letters.islower()
     if is_cut or (is_named and not is_word and (opened or letters == letters.lower())):
-        yield Mention(start, end, kind, "")
+        cut = _CUT_END.match(text, end)
+        yield Mention(start - (text[start - 1 : start] == "["), end if cut is None else cut.end(), kind, "")
 
 
 def _parts_behind(kind: str) -> Iterator[str]:

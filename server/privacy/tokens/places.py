@@ -117,6 +117,8 @@ def written_in(
     offsets = notation.offsets(source)
     edits: list[Edit] = []
     entry: VaultEntry | None = None
+    if isinstance(notation, _Escaping) and not notation.nests:
+        hint = None
     try:
         inner = placed(
             leaf.text,
@@ -214,14 +216,20 @@ def _leaves(text: str, hint: str) -> _Leaves | None:
 
 
 class _Escaping(PlainNotation):
-    """A stretch of a text: `escape` writes a value there, and `pair` is what may say one character by several."""
+    """A stretch of a text: `escape` writes a value there, and `pair` is what may say one character by several.
+
+    `nests` says whether it may hold a text of another notation.
+    """
 
     def __init__(
         self,
         escape: Callable[[str], str],
         pair: re.Pattern[str] | None = None,
         said: Callable[[str], str] = lambda source: source[-1],
+        *,
+        nests: bool = True,
     ) -> None:
+        self.nests = nests
         self._escape = escape
         self._pair = pair
         self._said = said
@@ -257,7 +265,7 @@ def _only(allowed: Callable[[str], bool], where: str) -> _Escaping:
             raise DoesNotFit(where)
         return value
 
-    return _Escaping(escape)
+    return _Escaping(escape, nests=False)
 
 
 _Places: TypeAlias = Iterator[tuple[WrittenLeaf, Notation]]
@@ -392,4 +400,4 @@ def _attributes(text: str, start: int, end: int) -> _Places:
         notation = _HTML_BARE if match[4] is not None else _HTML_ATTRIBUTE
         if _PROGRAM.match(match[0]):
             notation = _HTML_OTHER
-        yield notation.leaf(text, *match.span(match.lastindex or 0), html.unescape, match[1])
+        yield notation.leaf(text, *match.span(match.lastindex or 0), match[1])
