@@ -117,9 +117,11 @@ def restored(sanitizer: Sanitizer, scope: str, source: TextSource, kind: FileKin
     held = ""
     while piece := source.read(PIECE_CHARS):
         held += piece
-        cut = max(0, len(held) - _TOKEN_CHARS_MAX)
-        while cut > 0 and not (held[cut - 1].isspace() and held[cut].isalnum()):
-            cut -= 1  # between words only, since a token may have lost its brackets
+        # Between words only, since a token may have lost its brackets.
+        last = max(0, len(held) - _TOKEN_CHARS_MAX)
+        least = max(0, last - _FIRST_LINE_MAX)
+        cut = next((at for at in range(last, least, -1) if held[at - 1].isspace()), held.rfind("[", last))
+        cut = cut if cut >= 0 else len(held)
         yield restore(held[:cut], None, None)
         held = held[cut:]
     yield restore(held, None, None)
