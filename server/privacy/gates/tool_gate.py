@@ -47,7 +47,7 @@ ASKED_FOR: Mapping[str, frozenset[str]] = {
     }.items()
 }
 """Types that go only to tools that ask for such a thing, and the words by which one asks."""
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_WORD = re.compile(r"(?<![A-Z])[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SCHEMA_TEXTS_MAX = 200
 
 

@@ -34,7 +34,7 @@ from .notations import (
 )
 
 _NESTED_MAX = 4
-_TAG_MAX = 20_000
+_TAG_MAX = 4096
 _SAFE = re.compile(r"[\w@%+=:,./-]*")
 """What is one word in every shell, and no literal's end anywhere."""
 
@@ -179,13 +179,13 @@ def _in_plain(text: str, put: Put) -> str:
 
 _SQL = re.compile(
     r"\s*(?:select\s[^;]{0,4000}\b(?:from|where)\s|insert\s+into\s|update\s+\S+\s+set\s|delete\s+from\s"
-    r"|with\s+\w+.{0,200}\bas\s*\(|replace\s+into\s|merge\s+into\s|create\s+(?:table|view|user|role)\s|alter\s+\w+\s)",
+    r"|with\s+\w+.{0,80}\bas\s*\(|replace\s+into\s|merge\s+into\s|create\s+(?:table|view|user|role)\s|alter\s+\w+\s)",
     re.IGNORECASE | re.DOTALL,
 )
 _SHELL_HINTS = frozenset("command cmd shell bash sh zsh commandline command_line shell_command".split())  # noqa: SIM905
 _SHELL = re.compile(
-    r"#!\s*/\S*(?:sh|env\s+(?:ba|z|da)?sh)\b|(?:sudo\s+)?(?:curl|wget|echo|printf|grep|sed|awk|git|ssh|scp|psql|mysql"
-    r"|sqlite3|mail|sendmail|docker|kubectl|aws|gh)\s+(?=.*[-'\"|>$])"
+    r"#![^\n]*sh\b|(?:sudo )?(?:curl|wget|echo|printf|grep|sed|awk|git|ssh|scp|psql|mysql"
+    r"|sqlite3|mail|sendmail|docker|kubectl|aws|gh)\s(?=.*[-'\"|>$])"
 )
 _MARKUP_HINTS = frozenset({"html", "htm", "xml", "svg", "xhtml"})
 _MARKUP = re.compile(
@@ -207,11 +207,11 @@ def _leaves(text: str, hint: str) -> _Leaves | None:
         found = scanner.feed(text, final=True)[0]
         return [(written, scanner.notation) for written in found]
     if not starts_markup and (_SQL.match(text) or hint == "sql"):
-        return list(_sql(text))
+        return list(checked(_sql(text)))
     if not starts_markup and (hint in _SHELL_HINTS or _SHELL.match(text)):
-        return list(_shell(text))
+        return list(checked(_shell(text)))
     if hint in _MARKUP_HINTS or _MARKUP.search(text):
-        return list(_markup(text))
+        return list(checked(_markup(text)))
     return None
 
 
@@ -273,27 +273,31 @@ _Places: TypeAlias = Iterator[tuple[WrittenLeaf, Notation]]
 
 # SQL
 
-_SQL_PARTS = re.compile(
-    r"(?P<c>(?<![\w$])[eE])?'(?P<s>(?:[^']|'')*+)'|\"(?P<i>(?:[^\"]|\"\")*+)\"|`(?P<b>(?:[^`]|``)*+)`"
-    r"|\$(?P<t>\w*)\$|--(?P<l>[^\n]*)|/\*|['\"`]",
-)
+_SQL_MARK = re.compile(r"(?:(?<![\w$])[eE])?'|\"|`|--|/\*|\$\w{0,60}\$")
+_BODIES = {
+    "'": re.compile(r"(?:[^']|'')*+"),
+    '"': re.compile(r"(?:[^\"]|\"\")*+"),
+    "`": re.compile(r"(?:[^`]|``)*+"),
+    "E'": re.compile(r"(?:[^'\\]|''|\\.)*+", re.DOTALL),
+}
+"""What stands between the quotes of literals and names, by the opening one."""
 
 
-def _doubling(mark: str, where: str) -> _Escaping:
+def _doubling(mark: str, two: re.Pattern[str], where: str) -> _Escaping:
     def escape(value: str) -> str:
         if "\\" in value or "\0" in value:
             raise DoesNotFit(f"{where}, since it has a backslash, which databases read in different ways")
         return value.replace(mark, mark * 2)
 
-    return _Escaping(escape, re.compile(mark * 2))
+    return _Escaping(escape, two)
 
 
-_LITERAL, _QUOTED, _TICKED = (
-    _doubling("'", "a literal of SQL"),
-    _doubling('"', "a name of SQL"),
-    _doubling("`", "a name of SQL"),
-)
-_C_LITERAL = _Escaping(lambda value: value.replace("\\", "\\\\").replace("'", "''"), re.compile(r"''|\\.", re.DOTALL))
+_IN_QUOTES = {
+    "'": _doubling("'", re.compile("''"), "a literal of SQL"),
+    '"': _doubling('"', re.compile('""'), "a name of SQL"),
+    "`": _doubling("`", re.compile("``"), "a name of SQL"),
+    "E'": _Escaping(lambda value: value.replace("\\", "\\\\").replace("'", "''"), re.compile(r"''|\\.", re.DOTALL)),
+}
 _SQL_BARE = _only(
     lambda value: re.fullmatch(r"[\w.@+ -]*", value) is not None and "--" not in value, "SQL outside of quotes"
 )
@@ -302,33 +306,27 @@ _SQL_OTHER = _only(lambda value: _SAFE.fullmatch(value) is not None and "--" not
 
 def _sql(text: str) -> _Places:
     at = 0
-    while match := _SQL_PARTS.search(text, at):
+    while match := _SQL_MARK.search(text, at):
         yield _SQL_BARE.leaf(text, at, match.start())
-        kind, at = match.lastgroup, match.end()
-        if match["s"] is not None:
-            yield (_C_LITERAL if match["c"] else _LITERAL).leaf(text, *match.span("s"))
-        elif match["i"] is not None:
-            yield _QUOTED.leaf(text, *match.span("i"))
-        elif match["b"] is not None:
-            yield _TICKED.leaf(text, *match.span("b"))
-        elif kind == "l":
-            yield _SQL_OTHER.leaf(text, *match.span("l"))
-        else:
-            closing = match[0] if kind == "t" else "*/" if match[0] == "/*" else ""
-            end = text.find(closing, at) if closing else -1
-            end = len(text) if end < 0 else end
-            yield _SQL_OTHER.leaf(text, at, end)
-            at = min(len(text), end + len(closing))
+        mark, at = match[0].upper(), match.end()
+        end = _BODIES[mark].match(text, at).end() if mark in _BODIES else text.find(_ENDS.get(mark, match[0]), at)  # type: ignore[union-attr]
+        is_whole = mark in _BODIES and end < len(text)
+        end = len(text) if end < 0 else end
+        yield (_IN_QUOTES[mark] if is_whole else _SQL_OTHER).leaf(text, at, end)
+        at = min(len(text), end + (1 if mark in _BODIES else len(_ENDS.get(mark, mark))))
     yield _SQL_BARE.leaf(text, at, len(text))
+
+
+_ENDS = {"--": "\n", "/*": "*/"}
 
 
 # The shell
 
-_SHELL_PARTS = re.compile(
-    r"'(?P<s>[^']*)'|\"(?P<d>(?:[^\"\\]|\\.)*+)\"|(?P<h>\$'|<<|['\"])|(?P<c>(?:(?<=\s)|\A)#[^\n]*)"
-    r"|(?P<b>(?:[^\s'\"<;&|()$`#\\]|\\.|(?<=\S)#|\$(?!'))+)",
+_SHELL_PART = re.compile(
+    r"(?P<h>\$'|<<)|(?P<q>['\"])|(?P<c>(?:(?<=\s)|\A)#[^\n]*+)|(?P<b>(?:[^\s'\"<;&|()$`#\\]|\\.|(?<=\S)#|\$(?!'))++)|.",
     re.DOTALL,
 )
+_IN_DOUBLES = re.compile(r"(?:[^\"\\]|\\.)*+", re.DOTALL)
 _NESTED_COMMAND = re.compile(r"\$\(|`")
 _IN_SINGLE = _Escaping(lambda value: value.replace("'", "'\\''"))
 _IN_DOUBLE = _Escaping(lambda value: re.sub(r"([\\\"$`])", r"\\\1", value), re.compile(r"\\[\\\"$`]"))
@@ -337,27 +335,27 @@ _SHELL_OTHER = _only(lambda value: _SAFE.fullmatch(value) is not None, "this par
 
 
 def _shell(text: str) -> _Places:
-    for match in checked(_SHELL_PARTS.finditer(text)):
-        start, end = match.span()
-        if match["h"] is not None:  # what follows is read otherwise
-            yield _SHELL_OTHER.leaf(text, end, len(text))
+    at = 0
+    while match := _SHELL_PART.match(text, at):
+        start, at = match.span()
+        if match["q"]:
+            end = text.find("'", at) if match["q"] == "'" else _IN_DOUBLES.match(text, at).end()  # type: ignore[union-attr]
+            is_hard = not 0 <= end < len(text) or (match["q"] == '"' and _NESTED_COMMAND.search(text, at, end))
+            end = end if end >= 0 else len(text)
+            yield (_SHELL_OTHER if is_hard else _IN_SINGLE if match["q"] == "'" else _IN_DOUBLE).leaf(text, at, end)
+            at = end + 1
+        elif match["h"]:  # what follows is read otherwise
+            yield _SHELL_OTHER.leaf(text, at, len(text))
             return
-        if match["s"] is not None:
-            yield _IN_SINGLE.leaf(text, start + 1, end - 1)
-        elif match["d"] is not None and _NESTED_COMMAND.search(match["d"]):
-            yield _SHELL_OTHER.leaf(text, start + 1, end - 1)
-        elif match["d"] is not None:
-            yield _IN_DOUBLE.leaf(text, start + 1, end - 1)
-        else:
-            notation = _SHELL_OTHER if match["c"] is not None or "\\" in match[0] else _SHELL_WORD
-            yield notation.leaf(text, start, end)
+        elif match["c"] or match["b"]:
+            yield (_SHELL_OTHER if match["c"] or "\\" in match[0] else _SHELL_WORD).leaf(text, start, at)
 
 
 # HTML and XML
 
 _OPENING = re.compile(r"<!--|<!\[CDATA\[|<(?P<raw>script|style)\b|<[A-Za-z/!?]", re.IGNORECASE)
 _TAG = re.compile(r"<[^<>\"']*+(?:\"[^\"]*+\"[^<>\"']*+|'[^']*+'[^<>\"']*+)*+>")
-_ATTRIBUTE = re.compile(r"([^\s\"'<>/=]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'=<>`]+))")
+_ATTRIBUTE = re.compile(r"(?<![^\s\"'<>/=])([^\s\"'<>/=]++)\s*+=\s*+(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'=<>`]+))")
 _REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]{2,31});")
 _HTML_TEXT = _Escaping(lambda value: html.escape(value, quote=False), _REFERENCE, html.unescape)
 _HTML_ATTRIBUTE = _Escaping(html.escape, _REFERENCE, html.unescape)
