@@ -249,7 +249,7 @@ class _Escaping(PlainNotation):
     def _read(self, source: str) -> tuple[str, Sequence[int]]:
         if self._pair is None or self._pair.search(source) is None:
             return source, range(len(source) + 1)
-        parts, offsets, at = [], list[int](), 0
+        parts, offsets, at = list[str](), list[int](), 0
         for match in self._pair.finditer(source):
             said = self._said(match[0])
             if len(said) == 1:
