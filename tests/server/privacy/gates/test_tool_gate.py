@@ -99,6 +99,42 @@ for body in {written!r}:
     assert len(sent(caller, "mail")) == 7
 
 
+async def test_a_value_is_written_for_its_place_in_what_a_tool_and_a_file_get_or_the_call_is_refused(
+    caller: Caller,
+) -> None:
+    report = await caller.run("""
+token = sanitize_pii("o'brien@corp.example")
+assert token.startswith('[EMAIL_')
+bodies = [f"SELECT 1 FROM t WHERE m = '{token}'", f'<a title="{token}">x</a>', json.dumps({'q': f"echo '{token}'"})]
+for n, body in enumerate(bodies):
+    await tools.mail.send(to='x', subject='', body=body)
+    write_file(f'{n}.txt', body)
+write_file('page.html', token + ' & co')
+refused = []
+try:
+    await tools.mail.send(to='x', subject='', body=f"SELECT 1 FROM t WHERE 1=1 -- {token}")
+except ToolError as error:
+    refused.append(str(error))
+try:
+    write_file('a.sql', f"-- {token}")
+except RuntimeError as error:
+    refused.append(str(error))
+refused
+""")
+    assert report["success"], report["error"]
+    assert [mail["body"] for mail in sent(caller, "mail")] == [
+        "SELECT 1 FROM t WHERE m = 'o''brien@corp.example'",
+        '<a title="o&#x27;brien@corp.example">x</a>',
+        json.dumps({"q": "echo 'o'\\''brien@corp.example'"}),
+    ]
+    files = [(caller.home / "workspace" / f"{n}.txt").read_text() for n in range(3)]
+    assert files == [mail["body"] for mail in sent(caller, "mail")]
+    assert len(report["result"]) == 2
+    for refusal in report["result"]:
+        assert "cannot be written in a comment or a body of SQL" in refusal
+        assert "[EMAIL_" in refusal
+
+
 async def test_numbers_of_accounts_go_to_no_tool_that_does_not_ask_for_them(caller: Caller) -> None:
     token = (await caller.run(ROWS + "result = rows[1]['iban']"))["result"]
     for value in (repr(token), "rows[1]['iban']", "'it is ' + rows[1]['iban'].replace(' ', '')"):
