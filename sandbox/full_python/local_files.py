@@ -45,7 +45,9 @@ def read_file(filename: str, offset: int = 0, limit: int | None = None, encoding
     return data if encoding is None else base64.b64encode(data).decode("ascii")
 
 
-def write_file(filename: str, content: str | bytes, encoding: str = "utf-8", tokens: bool = False) -> object:
+def write_file(
+    filename: str, content: str | bytes, encoding: str = "utf-8", tokens: bool = False, allow_tokens: bool = False
+) -> object:
     """Write a workspace file and return `{filename, size}`; bytes are written as they are.
 
     It comes home when the run ends well. Under `PRIVACY=auto` it is written at once, with values for tokens of personal
@@ -53,10 +55,10 @@ def write_file(filename: str, content: str | bytes, encoding: str = "utf-8", tok
     """
     path = _path(filename)
     if path is None or GUEST.tells_reads or tokens or not isinstance(content, str | bytes | bytearray | memoryview):
-        return hosted.write_file(filename, content, encoding, tokens)
+        return hosted.write_file(filename, content, encoding, tokens, allow_tokens)
     if isinstance(content, str):
         if encoding not in {"utf-8", "base64"}:
-            return hosted.write_file(filename, content, encoding, tokens)
+            return hosted.write_file(filename, content, encoding, tokens, allow_tokens)
         data = base64.b64decode(content, validate=True) if encoding == "base64" else content.encode()
     else:
         data = bytes(content)

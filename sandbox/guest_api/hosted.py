@@ -47,12 +47,15 @@ def read_file(filename: str, offset: int = 0, limit: int | None = None, encoding
             return base64.b64decode(content) if encoding is None else content
 
 
-def write_file(filename: str, content: str | bytes, encoding: str = "utf-8", tokens: bool = False) -> object:
+def write_file(
+    filename: str, content: str | bytes, encoding: str = "utf-8", tokens: bool = False, allow_tokens: bool = False
+) -> object:
     """Write a workspace file and return `{filename, size}`; bytes are written as they are.
 
     Under `PRIVACY=auto` tokens of personal data in a text become values. With `tokens=True` they stay tokens; values
     stay values, so hide them first: `write_file(name, sanitize_pii(text), tokens=True)`. Where the text had tokens, the
-    answer has `tokens`: how many were `restored` or `kept`, and which are `unknown` and stayed as they are.
+    answer has `tokens`: how many were `restored` or `kept`. A token that was cut or altered, so that its value is not
+    certain, is refused; with `allow_tokens=True` it is written as it is, and is among the `unknown`.
     Raises PermissionError, ValueError, OSError when the quota is used up.
     """
     if isinstance(content, bytes | bytearray | memoryview):
@@ -64,6 +67,8 @@ def write_file(filename: str, content: str | bytes, encoding: str = "utf-8", tok
     arguments: dict[str, Json] = {"filename": filename, "content": content, "encoding": encoding}
     if tokens is not False:
         arguments["tokens"] = tokens
+    if allow_tokens is not False:
+        arguments["allow_tokens"] = allow_tokens
     if len(content) <= _PART_CHARS:
         return awaitable(GUEST.call_host("write_file", arguments))
     told: dict[str, Json] = {}

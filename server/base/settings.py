@@ -29,6 +29,11 @@ PREFIX = "SEALAB_"
 _DIGITS_MAX = 18
 _SHOWN_CHARS_MAX = 200
 _NOT_SETTINGS = frozenset({"SEALAB_HOME"})
+_OF_OTHERS = frozenset(
+    "DATABASE_URL LOG_LEVEL PUBLIC_URL OAUTH_CLIENT_ID OAUTH_CLIENT_SECRET CONTAINER_IMAGE CONTAINER_RUNTIME CPUS "  # noqa: SIM905 - a table of words
+    "PACKAGES CONSOLE".split()
+)
+"""Names of settings that other programs have in the environment too."""
 _HOST = re.compile(r"[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|[0-9a-f.]*:[0-9a-f:.]*")
 _TYPE = re.compile(r"[A-Z](?:[A-Z0-9_]{0,30}[A-Z0-9])?")
 
@@ -387,8 +392,6 @@ class Settings:
     """
     privacy_ttl_days: float | None = _setting(_days, 90.0)  # type: ignore[arg-type]  # mypy drops the None
     """Days that the vault keeps a value after it was last met. 0 keeps it without end."""
-    privacy_lenient_restore: bool = _setting(_yes_or_no, False)
-    """Also restore tokens that lost their brackets or their case, or gained Markdown's escapes."""
     vault_key: str | None = _setting(_text, None, secret=True)
     """The vault's key: 32 bytes in base64 or hexadecimal, or a passphrase of 20 characters. By default one is made."""
     vault_keyring: bool = _setting(_yes_or_no, True)
@@ -531,6 +534,11 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, tuple[str, ob
         for key, value in environment.items()
         if key.startswith(PREFIX) and key not in _NOT_SETTINGS
     }
+
+
+def without_prefix(environment: Mapping[str, str]) -> list[str]:
+    """Return the names of settings that stand in an environment without their prefix, where nothing reads them."""
+    return [key for key in environment if key in _NAMES.keys() - _OF_OTHERS and f"{PREFIX}{key}" not in environment]
 
 
 def _known(key: str, shown: str) -> str:

@@ -34,7 +34,7 @@ from ..governance.policy.restore_rulings import MODEL as TO_MODEL
 from ..governance.scopes import is_brief, tokens_of
 from .detectors import Detectors, judge_recognizers
 from .packed import RUNS_MAX, Judge, without_packed
-from .token_texts import TOKEN, tokens_in
+from .token_texts import TOKEN, mentions_in, tokens_in
 from .tokens.audit_notes import AuditNotes, RecordLinks, Told
 from .tokens.known_values import KnownValues
 from .tokens.parts import CHARS_MAX, Part, Text, Tree, is_longer, is_small, part_of
@@ -261,16 +261,31 @@ class Privacy:
         rulings = RestoreRulings(self.policy, caller.identity, FILE)
         return (await self.restored_where(caller.scope, value, destination, rulings, run=run, refuses=True)).content
 
-    async def for_file(self, caller: Caller, text: str, *, keeps_tokens: bool = False, run: str = "") -> FileText:
-        """Return a text as a file gets it: with values in for its tokens, or as it is. Raises as `restored`.
+    async def for_file(
+        self,
+        caller: Caller,
+        text: str,
+        *,
+        name: str = "",
+        keeps_tokens: bool = False,
+        allows_unknown: bool = False,
+        run: str = "",
+    ) -> FileText:
+        """Return a text as the file `name` gets it: with values in for its tokens, or as it is. Raises as `restored`.
 
-        Tokens that are kept are not looked up: which of them the vault holds is not told.
+        Tokens that are kept are not looked up: which of them the vault holds is not told. Tokens that stand for no
+        value are refused unless `allows_unknown`.
         """
         if keeps_tokens:
             found = await self._run([Text(text)], lambda: len(tokens_in(text)), detects=False) if "[" in text else 0
             return FileText(text, kept=found)
         rulings = RestoreRulings(self.policy, caller.identity, FILE)
-        done = await self.restored_where(caller.scope, text, "workspace", rulings, run=run, refuses=True)
+        done = await self.restored_where(caller.scope, text, "workspace", rulings, run=run, refuses=True, hint=name)
+        if done.unknown and not allows_unknown:
+            raise RequestRefused(
+                f"Nothing was written: {some(done.unknown)} {stand(done.unknown)} for no value here. Give tokens "
+                "letter by letter as they were shown, or write them as they are: write_file(…, allow_tokens=True)."
+            )
         return FileText(cast("str", done.content), restored=done.count, unknown=done.unknown)
 
     async def restored_where(
@@ -282,32 +297,32 @@ class Privacy:
         *,
         run: str = "",
         refuses: bool = False,
+        hint: str = "",
     ) -> Restored:
         """Return a value with values in for those of its tokens that may be restored there; noted in the audit.
 
-        Raises `RequestRefused` for guesses, and `PolicyRefused` where it `refuses` what rulings do not allow.
+        `hint` is what a text is called, such as the name of its file. Raises `RequestRefused` for guesses and for
+        values that cannot be written where their tokens stand, and `PolicyRefused` where it `refuses` what rulings do
+        not allow.
         """
         from .tokens.restoring import Restored
 
         asker, scope = scope, tokens_of(scope)
-        lenient = self._settings.privacy_lenient_restore
         part = part_of(value)
         untouched = Restored(value, {}, ())
-        if not lenient and is_small([part]) and not holds_token(value):
+        if is_small([part]) and not holds_token(value, near=True):
             return untouched
 
         def restore() -> Restored:
-            if not lenient and not holds_token(value):
-                return untouched
             _refuse_too_long([part])
             room = self._guesses.room(asker)
             if not room:
                 raise _guessed()
             sanitizer = self.sanitizer()
             if isinstance(value, str):
-                done = sanitizer.restore_text(scope, value, lenient=lenient, allows=allows)
+                done = sanitizer.restore_text(scope, value, hint=hint, allows=allows)
             else:
-                done = sanitizer.restore_value(scope, value, lenient=lenient, allows=allows)
+                done = sanitizer.restore_value(scope, value, allows=allows)
             if done.unknown:
                 self._guesses.spend(asker, len(done.unknown))
                 self._notes.add(scope, "unknown", destination, {"": len(done.unknown)}, run=run)
@@ -320,6 +335,9 @@ class Privacy:
         if refusal is not None:
             self._notes.add(asker, "refuse", destination, restored.kept, run=run, rule=refusal.rule)
             raise refusal
+        if restored.unfit:
+            self._notes.add(asker, "refuse", destination, restored.types, run=run, rule="form")
+            raise _unfit(restored)
         self._notes.add(asker, "restore", destination, restored.types, run=run)
         self._notes.add(scope, "keep", destination, restored.kept, run=run)
         return restored
@@ -546,14 +564,37 @@ def _refuse_too_long(parts: Sequence[Part]) -> None:
         )
 
 
-def holds_token(value: Json) -> bool:
-    """Return whether a token stands anywhere in a value."""
+def _unfit(restored: Restored) -> RequestRefused:
+    first = restored.unfit[0]
+    where = f" in {first.argument!r}" if first.argument else ""
+    return RequestRefused(
+        f"The value of {first.token}{where} cannot be written in {first.where}, so nothing was sent or written. Put "
+        "the token where a value may stand, such as within quotes, or pass it as an argument of its own."
+    )
+
+
+_TOLD_MAX = 5
+
+
+def some(things: Sequence[str]) -> str:
+    """Return the first of some things, and how many more there are."""
+    more = len(things) - _TOLD_MAX
+    return ", ".join([*things[:_TOLD_MAX], *([f"{more} more"] if more > 0 else [])])
+
+
+def stand(things: Sequence[str]) -> str:
+    """Return the verb."""
+    return "stands" if len(things) == 1 else "stand"
+
+
+def holds_token(value: Json, *, near: bool = False) -> bool:
+    """Return whether a token stands anywhere in a value; `near` says that one may be rewritten."""
     if isinstance(value, str):
-        return "[" in value and TOKEN.search(value) is not None
+        return bool(mentions_in(value)) if near else "[" in value and TOKEN.search(value) is not None
     if isinstance(value, Mapping):
-        return any(holds_token(key) or holds_token(inner) for key, inner in value.items())
+        return any(holds_token(key, near=near) or holds_token(inner, near=near) for key, inner in value.items())
     if isinstance(value, Sequence):
-        return any(map(holds_token, value))
+        return any(holds_token(each, near=near) for each in value)
     return False
 
 

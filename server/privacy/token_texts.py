@@ -14,16 +14,44 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..base.host_work import checked
+from .detection.findings import PiiType
 
 TOKEN = re.compile(r"\[([A-Z](?:[A-Z0-9_]{0,30}[A-Z0-9])?)_([0-9a-hjkmnp-tv-z]{10})\]")
 
-LENIENT_TOKEN = re.compile(
-    r"(?<![A-Za-z0-9])(?:\\?[\[<({`*]){0,4} ?"
-    r"([A-Za-z][A-Za-z0-9]{0,30}(?:\\?[_-][A-Za-z0-9]{1,30}){0,3})"
-    r"\\?[ _-]([0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{10})"
-    r" ?(?:\\?[\]>)}`*]){0,4}(?![A-Za-z0-9])"
+_OPENS, _CLOSES = "[\uff3b\u3010\u3014\u3016", "]\uff3d\u3011\u3015\u3017"
+_ESCAPED = re.compile(
+    r"&(?:#9[135]|#[xX]5[bBdDfF]|l[sb]r?qb|r[sb]r?qb|lbrack|rbrack|lowbar|UnderBar);"
+    r"|%(?:25)?5[bBdDfF]|=5[BDF]|\\{1,4}u005[bBdDfF]|\\{1,4}x5[bBdDfF]"
+    r"|\\{1,4}[\[\]_*`{}-]|=[ \t]{0,4}\r?\n"
+    r"|[\u00ad\u200b-\u200f\u2060\ufeff\uff10-\uff19\uff21-\uff3d\uff3f\uff41-\uff5a\u3010\u3011\u3014-\u3017]"
 )
-"""A token as a model may have rewritten it: in another case, with other brackets or none, with Markdown's escapes."""
+"""What is written for a sign of a token: entities, percent and unicode escapes, Markdown's, quoted-printable,
+full-width letters; and what stands between two and is not seen."""
+_WRAP = r"[ \t]{0,4}\r?\n[ \t>|#*]{0,16}"
+_NEAR = re.compile(
+    rf"(?<![A-Za-z0-9_])_{{0,2}}([A-Za-z][A-Za-z0-9]{{0,30}}(?:[_-][A-Za-z]{{1,30}}){{0,2}})"
+    rf"(?:(?:{_WRAP})?[_-](?:{_WRAP})?| (?=[0-9A-Za-z]{{10}}(?![0-9A-Za-z_-])))"
+    r"([0-9A-Za-z]{10}(?![0-9A-Za-z])|[0-9A-Za-z]{3,16}(?![0-9A-Za-z]|[_-][0-9A-Za-z]))"
+    rf"(?:({_WRAP})([0-9A-Za-z]{{1,7}})(?![0-9A-Za-z]))?"
+)
+"""A type and what may be the rest of a token, which a line break may part."""
+_SPREAD = re.compile(r"\[[ \t\r\n]{0,8}([A-Za-z][A-Za-z0-9_ \t\r\n>|#*-]{8,90})\]")
+"""All that stands between two brackets, where it may be a token with blanks or line breaks in it."""
+_SPREAD_TOKEN = re.compile(r"([A-Za-z](?:[A-Za-z0-9_]{0,30}[A-Za-z0-9])?)_([0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{10})")
+_BLANKS = re.compile(r"[ \t\r\n>|#*-]+")
+_BARE = re.compile(r"\[([0-9a-hjkmnp-tv-z]{10})(?![0-9A-Za-z])|(?<![0-9A-Za-z])([0-9a-hjkmnp-tv-z]{10})\]")
+"""A token that lost its type."""
+_CUT_END = re.compile(r"(?:\.{2,4}|…)?\]?")
+_LEFT_OUT = re.compile(r"\[([A-Z][A-Z0-9_]{0,31})_(?:\.{2,4}|…)\]?")
+_OF_TOKEN = re.compile(r"[0-9a-hjkmnp-tv-z]+")
+_MIXED = re.compile(r"[0-9]+[A-Za-z]|[A-Za-z]+[0-9]")
+TOKEN_LETTERS = 10
+_SIGN = re.compile(r"[_-]")
+_BRACKET_WITHIN = 200
+_BRACKET = re.compile(r"[^\[\]]+")
+_AROUND = "<>()`*\"' "
+KINDS = frozenset(map(str, PiiType))
+"""The types by which a token is recognized that lost its brackets or some of its letters."""
 
 Edit: TypeAlias = tuple[int, int, str]
 """What is replaced, from a character to another, by what."""
@@ -44,17 +72,22 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A token that stands in a text; `kind` and `token` as they are looked up, whatever they were rewritten to."""
+    """What may be a token in a text; `kind` and `token` as they are looked up, whatever they were rewritten to.
+
+    `token` is empty where too few or too many letters are left of it to be looked up. `exact`: it is written as it was
+    shown. `clear`: it is a token by its form alone; what is not is one where the vault has it.
+    """
 
     start: int
     end: int
     kind: str
     token: str
-    lenient: bool
+    exact: bool = True
+    clear: bool = True
 
     def names(self, kind: str) -> bool:
         """Return whether the type that stands in the text is the one in the vault."""
-        return kind == self.kind if not self.lenient else _bare(kind) == _bare(self.kind)
+        return kind == self.kind if self.exact else _bare(kind) == _bare(self.kind)
 
 
 def tokens_in(text: str) -> list[tuple[int, int]]:
@@ -62,21 +95,122 @@ def tokens_in(text: str) -> list[tuple[int, int]]:
     return [match.span() for match in TOKEN.finditer(text)] if "[" in text else []
 
 
-def mentions_in(text: str, *, lenient: bool = False) -> list[Mention]:
-    """Return the tokens of a text in order; `lenient` also finds those that were rewritten."""
-    found = [
-        Mention(match.start(), match.end(), match[1], match[2], lenient=False)
-        for match in (TOKEN.finditer(text) if "[" in text else ())
-    ]
-    if lenient:
-        spans = [(mention.start, mention.end) for mention in found]
-        found += (
-            Mention(match.start(), match.end(), match[1], match[2].lower(), lenient=True)
-            for start, end in gaps(len(text), spans)
-            for match in LENIENT_TOKEN.finditer(text, start, end)
-        )
-        found.sort(key=lambda mention: mention.start)
+def mentions_in(text: str) -> list[Mention]:
+    """Return the tokens of a text in order, also those that were rewritten, cut or altered."""
+    found = [Mention(*match.span(), match[1], match[2]) for match in (TOKEN.finditer(text) if "[" in text else ())]
+    plain, places = _plain(TOKEN.sub(_blank, text) if found else text)
+    taken: list[tuple[int, int]] = []
+    for mention in _near(plain):
+        start, end = mention.start, mention.end
+        if places is not None:
+            start, end = places[start][0], places[end - 1][1]
+        at = bisect_left(taken, (start, start))
+        if (at and taken[at - 1][1] > start) or (at < len(taken) and taken[at][0] < end):
+            continue
+        taken.insert(at, (start, end))
+        found.append(Mention(start, end, mention.kind, mention.token, exact=False, clear=mention.clear))
+    found.sort(key=lambda mention: mention.start)
     return found
+
+
+def _blank(match: re.Match[str]) -> str:
+    return "\0" * (match.end() - match.start())
+
+
+def _plain(text: str) -> tuple[str, Sequence[tuple[int, int]] | None]:
+    """Return a text with the signs of tokens as they were, and where each of its characters stands, if that differs."""
+    parts: list[str] = []
+    places: list[tuple[int, int]] = []
+    at = 0
+    for match in checked(_ESCAPED.finditer(text)):
+        start, end = match.span()
+        said = _sign(match[0])
+        parts += (text[at:start], said)
+        places += ((place, place + 1) for place in range(at, start))
+        places += [(start, end)] * len(said)
+        at = end
+    if not at:
+        return text, None
+    places += ((place, place + 1) for place in range(at, len(text)))
+    return "".join(parts) + text[at:], places
+
+
+def _sign(source: str) -> str:
+    if len(source) == 1:
+        return "[" if source in _OPENS else "]" if source in _CLOSES else _folded(source)
+    if source[0] == "&":
+        said = source[1:-1].lower().lstrip("#x")
+        return {"91": "[", "5b": "[", "93": "]", "5d": "]", "95": "_", "5f": "_"}.get(said) or (
+            "_" if said in {"lowbar", "underbar"} else "[" if said[0] == "l" else "]"
+        )
+    if source[-2] == "5" and source[0] in "%=\\":
+        return {"b": "[", "d": "]", "f": "_"}[source[-1].lower()]
+    return source[-1] if source[0] == "\\" else ""
+
+
+def _folded(sign: str) -> str:
+    return chr(ord(sign) - 0xFEE0) if "\uff00" < sign < "\uff5f" else ""
+
+
+def _near(text: str) -> Iterator[Mention]:
+    """Yield what may be tokens in a text whose signs are plain; in no order, and several may stand at one place."""
+    if "[" in text:
+        for match in checked(_SPREAD.finditer(text)):
+            said = _SPREAD_TOKEN.fullmatch(_BLANKS.sub("", match[1]))
+            if said is not None and said[1].upper() in KINDS:
+                yield Mention(*match.span(), said[1], said[2].lower(), clear=_is_mixed(said[2]))
+        for match in checked(_LEFT_OUT.finditer(text)):
+            if match[1] in KINDS:
+                yield Mention(*match.span(), match[1], "")
+    for match in checked(_NEAR.finditer(text)):
+        is_words = match[2].isalpha() and text[match.end(1)] == " "
+        if not is_words or text[match.start(1) - 1 : match.start(1)] == "[":
+            yield from _near_at(text, match)
+    if "[" in text or "]" in text:
+        for match in checked(_BARE.finditer(text)):
+            if _is_mixed(match[1] or match[2]):
+                yield Mention(*match.span(), "", match[1] or match[2], clear=False)
+
+
+def _near_at(text: str, match: re.Match[str]) -> Iterator[Mention]:
+    kind, letters, start, end = match[1], match[2], match.start(1), match.end(2)
+    is_spaced = text[match.end(1) : match.start(2)] == " "
+    if match[4] and len(letters) + len(match[4]) == TOKEN_LETTERS:
+        letters, end = letters + match[4], match.end(4)
+    opened, closed = text[start - 1 : start] == "[", text[end : end + 1] == "]"
+    behind = next((part for part in _parts_behind(kind) if part.upper() in KINDS), kind)
+    kind, start = behind, start + len(kind) - len(behind)
+    is_word, is_type = not _is_mixed(letters), kind.upper() in KINDS
+    if is_spaced and not is_type:
+        kind, start = "", match.start(2)
+    if opened and (closed or not _BRACKET.sub("", text[end : end + _BRACKET_WITHIN]).startswith("]")):
+        start -= 1
+    if closed and (opened or not _BRACKET.sub("", text[max(0, start - _BRACKET_WITHIN) : start]).endswith("[")):
+        end += 1
+    while text[start - 1 : start] == "{" and text[end : end + 1] == "}":
+        start, end = start - 1, end + 1
+    if not (text[:start].strip(_AROUND) or text[end:].strip(_AROUND)):
+        start, end = 0, len(text)
+    if len(letters) == TOKEN_LETTERS and _OF_TOKEN.fullmatch(letters.lower()):
+        if not (is_spaced and is_word) or (opened and closed):
+            yield Mention(start, end, kind, letters.lower(), clear=not is_word and (opened or closed or is_type))
+        return
+    # Too few letters of one, too many, or others.
+    is_named = not is_spaced and (is_type or kind.isupper()) and (opened or (is_type and kind.isupper()))
+    is_cut = opened and not closed and is_type and kind.isupper() and letters.islower()
+    if is_cut or (is_named and not is_word and (opened or letters == letters.lower())):
+        cut = _CUT_END.match(text, end)
+        yield Mention(start - (text[start - 1 : start] == "["), end if cut is None else cut.end(), kind, "")
+
+
+def _parts_behind(kind: str) -> Iterator[str]:
+    """Yield what stands behind each sign in a name, the longest first: `cc-EMAIL` may be a word and a type."""
+    yield kind
+    yield from (kind[match.end() :] for match in _SIGN.finditer(kind))
+
+
+def _is_mixed(letters: str) -> bool:
+    return _MIXED.match(letters) is not None
 
 
 def disjoint(text: str, spans: Iterable[Span], taken: Sequence[tuple[int, int]]) -> list[Span]:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sealab.sandbox.job import Isolation
 from sealab.server.base.errors import SettingsError
 from sealab.server.base.settings import _NAMES, Settings, Surface, _parsed, read_settings
+from sealab.server.cli import main
 from sealab.server.use_cases.runs.isolations import allowed_isolations
 
 
@@ -99,6 +100,16 @@ def test_an_unknown_key_is_an_error_that_names_it_and_the_nearest_setting(tmp_pa
 
 def test_the_home_and_variables_of_others_are_no_settings(tmp_path: Path) -> None:
     assert read(tmp_path, SEALAB_HOME="/somewhere", SEALABX="1", PATH="/bin") == Settings()
+
+
+def test_a_setting_without_its_prefix_is_named_at_start_unless_other_programs_use_the_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PRIVACY", "TIMEOUT_SECONDS", "DATABASE_URL", "LOG_LEVEL", "SEALAB_TIMEOUT_SECONDS"):
+        monkeypatch.setenv(name, "10")
+    main(["skills", "list", "--home", str(tmp_path)])
+    told = [line for line in capsys.readouterr().err.splitlines() if "environment" in line]
+    assert told == ["sealab: PRIVACY in the environment is not read. Set SEALAB_PRIVACY, or remove it."]
 
 
 def test_lowering_a_maximum_lowers_the_default_below_it_but_not_a_value_that_was_chosen(tmp_path: Path) -> None:

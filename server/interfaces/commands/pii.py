@@ -75,10 +75,10 @@ def restore(
     """
     from ...privacy.tokens import streams
 
-    tally, lenient = streams.Tally(), here.settings.privacy_lenient_restore
+    tally = streams.Tally()
     with _opened(here, file, encoding, as_) as work:
         sanitizer = work.privacy.sanitizer()
-        pieces = streams.restored(sanitizer, LOCAL.scope, work.source, work.kind, tally, lenient=lenient)
+        pieces = streams.restored(sanitizer, LOCAL.scope, work.source, work.kind, tally)
         text = _written(here, output, pieces, work.encoding)
         work.privacy.note("restore", "terminal", tally.replaced, scope=LOCAL.scope)
     print_error(f"sealab: Restored: {of_types(tally.replaced)}.")

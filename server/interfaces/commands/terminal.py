@@ -71,7 +71,7 @@ class Here:
     @cached_property
     def _read(self) -> tuple[Home, Settings]:
         from ...base.home import find_home
-        from ...base.settings import read_settings
+        from ...base.settings import read_settings, without_prefix
         from ...base.startup.process_setup import set_up_log
         from ...privacy.gates.log_gate import WithoutInputs
 
@@ -84,6 +84,8 @@ class Here:
             command_line={"surface": getattr(chosen, "surface", None), "log_level": chosen.log_level},
         )
         set_up_log(settings.log_level.value, WithoutInputs())
+        for name in without_prefix(os.environ):
+            print_error(f"sealab: {name} in the environment is not read. Set SEALAB_{name}, or remove it.")
         if (tenant := getattr(chosen, "tenants_home", None)) is not None:
             from ...use_cases.tenants.commanding import home_of_tenant
 

@@ -49,7 +49,7 @@ async def guard(config: ServerConfig, home: Home, settings: Settings) -> Exit:
     async with AsyncExitStack() as ending:
         privacy, known_only = await ending.enter_async_context(_filters(settings, home))
         messages = MessageFilter(privacy, known_only, config)
-        relay = Relay(messages, lenient=settings.privacy_lenient_restore)
+        relay = Relay(messages)
         signalled = await ending.enter_async_context(signals())
         server = await ending.enter_async_context(_connected(config, privacy))
         given = InputLines(MESSAGE_BYTES_MAX, relay.idle)

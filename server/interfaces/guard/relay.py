@@ -83,11 +83,10 @@ class Room:
 
 
 class Relay:
-    """Relays the messages of one connection. `lenient`: tokens may be written in other ways than they were shown."""
+    """Relays the messages of one connection."""
 
-    def __init__(self, messages: MessageFilter, *, lenient: bool) -> None:
+    def __init__(self, messages: MessageFilter) -> None:
         self._messages = messages
-        self._lenient = lenient
         self._asked: Lru[int | str, Asked] = Lru(_ASKED_MAX)
         self._awaited: set[int | str] = set()
         self._asked_client: Lru[int | str, Asked] = Lru(_ASKED_MAX)
@@ -149,7 +148,7 @@ class Relay:
         if message is None:
             self._from_client.give(len(line))
             return
-        is_slow = self._lenient or _MAY_HOLD_A_TOKEN.search(line) is not None or self._waits(message)
+        is_slow = _MAY_HOLD_A_TOKEN.search(line) is not None or self._waits(message)
         on_its_way = self._begin(id_of(message)) if is_slow and method_of(message) is not None else None
         await self._do(self._to_server(message, on_its_way), self._from_client, line, at_once=not is_slow)
 

@@ -73,7 +73,9 @@ def _remainders(text: str, taken: bytearray, finding: Finding) -> Iterator[Findi
 # `CV.pdf` behind a name, or `.docx` alone
 _FILE_END = re.compile(r"(?:[ _-](?:[A-Z]{2,3}|[a-z]{2,12}))?\.(?:[a-z]{2}[a-z0-9]{1,2}|7z)(?!\w)")
 _LONGEST_FILE_END, _LONGEST_EXTENSION = 14, 6
-_COLON = re.compile(r"((?:[ ][^\W\d_]{1,16}){0,2})[ ]?:(?!\S)")
+_COLON = re.compile(
+    r"((?:[ ][^\W\d_]{1,16}){0,2})(?:[ ]?(?::(?!\S)|\uff1a)|(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]):)"
+)
 """Behind a name that runs into the next label: `Jane Roe Date` of `Jane Roe Date of Birth:`."""
 _BEFORE = re.compile(
     r"(?:(?:(?<=\d )[AaPp]\.?[Mm]\.?|(?:Dr|Prof|Mr|Mrs|Ms|Mx|Sr|Sra|Srta|Dra|Sig|Dott|Mme|Mlle|Dhr|Mevr|dr|prof|mr|mrs|ms|DR|PROF|MR|MRS|MS)\.?"

@@ -36,7 +36,7 @@ async def with_values(privacy: Privacy, caller: Caller, job: Job, *, run: str) -
         return job, ProgramTokens()
     job = replace(job, tells_reads=True)
     tokens = dict.fromkeys(match[0] for match in TOKEN.finditer(job.code)) if "[" in job.code else {}
-    in_variables = holds_token(job.context_vars)
+    in_variables = holds_token(job.context_vars, near=True)
     if not tokens and not in_variables:
         return job, ProgramTokens()
     asked: Json = [list(tokens), job.context_vars if in_variables else {}]

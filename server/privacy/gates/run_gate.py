@@ -374,7 +374,8 @@ async def restored_for_file(
 ) -> tuple[dict[str, Json], FileText | None]:
     """Return the arguments of a call that reaches a file, with real names in them, and its text as the file gets it.
 
-    With `tokens` the text keeps its tokens: it then holds no more than the caller wrote.
+    With `tokens` the text keeps its tokens: it then holds no more than the caller wrote. With `allow_tokens` it keeps
+    those that stand for no value.
     """
     restored, content = dict(arguments), None
     for key in FILE_ARGUMENTS:
@@ -382,7 +383,14 @@ async def restored_for_file(
         if not isinstance(text, str) or (key == "content" and arguments.get("encoding") == "base64"):
             continue
         if key == "content":
-            content = await privacy.for_file(caller, text, keeps_tokens=arguments.get("tokens") is True, run=run)
+            content = await privacy.for_file(
+                caller,
+                text,
+                name=str(arguments.get("filename", "")),
+                keeps_tokens=arguments.get("tokens") is True,
+                allows_unknown=arguments.get("allow_tokens") is True,
+                run=run,
+            )
             restored[key] = content.text
         else:
             restored[key] = await privacy.restored(caller, text, destination="workspace", run=run)

@@ -7,18 +7,20 @@ wherever it stands in an argument. Only what a tool itself gave the run may go b
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, cast
 
 from ....sandbox.job import Json
 from ...base.errors import RequestRefused
 from ...governance.caller import Caller
 from ...governance.policy.restore_rulings import TOOL, RestoreRulings
-from ..privacy import Privacy
+from ..privacy import Privacy, some, stand
 
 if TYPE_CHECKING:
     from ..tokens.restoring import LeftToken
@@ -27,30 +29,85 @@ if TYPE_CHECKING:
 
 SECRETS = frozenset({"SECRET"})
 """Types that go nowhere unless the argument is named."""
+_MONEY = "bank account payment pay transfer payee beneficiary remittance payout sepa debit money"
+_PAPERS = "passport identity document identification id_number kyc"
+ASKED_FOR: Mapping[str, frozenset[str]] = {
+    kind: frozenset(words.split())
+    for kind, words in {
+        "CARD": "card pan credit payment pay checkout charge",
+        "IBAN": f"iban {_MONEY}",
+        "BANK": f"iban routing swift bic sort_code {_MONEY}",
+        "CRYPTO": "wallet crypto bitcoin ethereum btc eth coin",
+        "SSN": "ssn social_security tax tin national_id",
+        "TAX_ID": "tax vat tin fiscal nif",
+        "NATIONAL_ID": f"national_id ssn personal_number citizen {_PAPERS}",
+        "PASSPORT": _PAPERS,
+        "DL": f"licence license driver driving {_PAPERS}",
+        "MEDICAL": "medical patient health insurance mrn npi",
+    }.items()
+}
+"""Types that go only to tools that ask for such a thing, and the words by which one asks."""
+_WORD = re.compile(r"(?<![A-Z])[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SCHEMA_TEXTS_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
 class RestorePolicy:
-    """What one server may be given."""
+    """What one server may be given; `schema` is that of the arguments of the tool, where it is known."""
 
     rule: object = None
+    schema: object = None
 
     def allows(self, tool: str, path: Sequence[str], kind: str) -> bool:
         """Return whether a value of that type may go to a tool at that path of its arguments."""
         argument = path[0] if path else ""
         rule = self.rule
+        is_guarded = kind in ASKED_FOR and not self._asks(tool, path, kind)
         if kind in SECRETS:
             return isinstance(rule, Mapping) and f"{tool}.{argument}" in _places(rule.get(kind))
         if rule is None or isinstance(rule, bool):
-            return rule is not False
+            return rule is True or (rule is None and not is_guarded)
         if isinstance(rule, str | list):
             return any(_fits(place, tool, argument) for place in _places(rule))
         if isinstance(rule, Mapping):
             return any(
-                fnmatchcase(kind, str(kinds).upper()) and any(_fits(place, tool, argument) for place in _places(places))
+                (kind == str(kinds).upper() if is_guarded else fnmatchcase(kind, str(kinds).upper()))
+                and any(_fits(place, tool, argument) for place in _places(places))
                 for kinds, places in rule.items()
             )
         return False
+
+    def why_not(self, tool: str, argument: str, kind: str) -> str:
+        """Return what the operator would write for a value of that type to go there."""
+        others = {} if isinstance(self.rule, Mapping) or self.rule is False else {"*": True}
+        return f'"restore": {json.dumps(others | {kind: [f"{tool}.{argument}" if argument else tool]})}'
+
+    def _asks(self, tool: str, path: Sequence[str], kind: str) -> bool:
+        """Return whether the name of the tool, or what its schema says of the argument, names such a thing."""
+        properties = self.schema.get("properties") if isinstance(self.schema, Mapping) else None
+        schema = properties.get(path[0]) if isinstance(properties, Mapping) and path else None
+        said = [tool, *path, *_texts_of(schema)]
+        words = " ".join(word.lower() for text in said for word in _WORD.findall(text))
+        return any(f" {word.replace('_', ' ')} " in f" {words} " for word in ASKED_FOR[kind])
+
+
+def _texts_of(schema: object) -> Iterator[str]:
+    """Yield the names and descriptions in the schema of one argument; of very many, the first."""
+    waiting, left = [schema], _SCHEMA_TEXTS_MAX
+    while waiting and left:
+        left -= 1
+        match waiting.pop(0):
+            case Mapping() as inner:
+                yield from (
+                    text for key in ("title", "description", "format") if isinstance(text := inner.get(key), str)
+                )
+                properties = inner.get("properties")
+                if isinstance(properties, Mapping):
+                    yield from islice(map(str, properties), left)
+                    waiting += islice(properties.values(), left)
+                waiting += (inner.get(key) for key in ("items", "anyOf", "oneOf", "allOf"))
+            case list() as several:
+                waiting += islice(several, left)
 
 
 def _places(places: object) -> list[str]:
@@ -65,7 +122,6 @@ def _fits(place: str, tool: str, argument: str) -> bool:
     return fnmatchcase(tool, place) or fnmatchcase(f"{tool}.{argument}", place)
 
 
-_TOLD_MAX = 5
 NOT_GIVEN = "the operator's `restore` does not give it"
 
 
@@ -77,6 +133,8 @@ class Recipient:
     tool: str
     rule: object = None
     takes_tokens: bool = False
+    schema: object = None
+    """The schema of its arguments, where it is known: it says which numbers of people the tool asks for."""
 
     @property
     def name(self) -> str:
@@ -95,6 +153,21 @@ class LeftInCall:
     withheld: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     values: Mapping[str, int] = field(default_factory=dict)
+
+
+async def kinds_sent(
+    privacy: Privacy, caller: Caller, arguments: Mapping[str, Json]
+) -> Mapping[str, Mapping[str, int]]:
+    """Return how many values of which types each argument of a call has, as the tool would get them.
+
+    For the question to a user: `{"to": {"EMAIL": 1}}`. Tokens that stay tokens are no values.
+    """
+    if not privacy.filters:
+        return {}
+    kinds: dict[str, Counter[str]] = {}
+    for place in await privacy.known_in(caller.scope, arguments):
+        kinds.setdefault(place.path[0] if place.path else "", Counter())[place.span.type] += 1
+    return kinds
 
 
 async def given_to(
@@ -116,7 +189,7 @@ async def given_to(
     """
     if not privacy.filters:
         return arguments
-    scope, rule = caller.scope, RestorePolicy(to.rule)
+    scope, rule = caller.scope, RestorePolicy(to.rule, to.schema)
     rulings = RestoreRulings(privacy.policy, caller.identity, TOOL, server=to.server, tool=to.tool)
 
     def allows(path: tuple[str, ...], kind: str) -> bool:
@@ -172,28 +245,22 @@ def _why(to: Recipient, left: Sequence[LeftToken], refused: Sequence[KnownPlace]
     )
     wrong, do = [], []
     if unknown:
-        wrong.append(f"{_some(unknown)} {_stand(unknown)} for no value here")
+        wrong.append(f"{some(unknown)} {stand(unknown)} for no value here")
         do.append("Give tokens letter by letter as they were shown.")
     if withheld:
-        wrong.append(f"{'it may not have' if by_policy else NOT_GIVEN} {_some(withheld)}")
+        wrong.append(f"{'it may not have' if by_policy else NOT_GIVEN} {some(withheld)}")
         if by_policy:
             wrong.append(f"the policy refuses {by_policy}")
             do.append("Leave that out, or ask the operator to change the policy.")
         else:
-            do.append("Leave that out, or ask the user to change `restore` of this server in mcp.json.")
+            kinds = [(each.argument, each.token[1:].rpartition("_")[0]) for each in left if each.is_known]
+            kinds += [(place.path[0] if place.path else "", place.span.type) for place in refused]
+            rule = RestorePolicy(to.rule).why_not(to.tool, *kinds[0])
+            do.append(f"Leave that out, or ask the user to change `restore` of this server in mcp.json: {rule}.")
     if left:
-        do.append('A tool that is to get tokens as they are needs "allow_tokens" there.')
+        do.append("With allow_tokens=True a call passes tokens as they are.")
     return f"{to.name} was not called: {', and '.join(wrong)}. {' '.join(do)}"
 
 
 def _in(argument: str) -> str:
     return f" in {argument!r}" if argument else ""
-
-
-def _stand(tokens: Sequence[str]) -> str:
-    return "stands" if len(tokens) == 1 else "stand"
-
-
-def _some(things: Sequence[str]) -> str:
-    more = len(things) - _TOLD_MAX
-    return ", ".join([*things[:_TOLD_MAX], *([f"{more} more"] if more > 0 else [])])

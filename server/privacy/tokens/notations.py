@@ -122,23 +122,26 @@ class Notation(Protocol):
         ...
 
 
-class _PlainNotation:
+class PlainNotation:
     """A text that is a leaf as it is."""
 
     def offsets(self, source: str) -> Sequence[int]:
+        """Return where each character begins, and where the last ends."""
         return range(len(source) + 1)
 
     def escaped(self, _source: str, text: str) -> str:
+        """Return a text as it is."""
         return text
 
     def tidied(self, source: str) -> str:
+        """Return the source as it is."""
         return source
 
 
-PLAIN = _PlainNotation()
+PLAIN = PlainNotation()
 
 
-class JsonNotation(_PlainNotation):
+class JsonNotation(PlainNotation):
     """How JSON writes its leaves."""
 
     def offsets(self, source: str) -> Sequence[int]:
@@ -300,7 +303,27 @@ class TableScanner:
         return (str(self._row - 1), self._headings[self._column])
 
 
-class TableNotation(_PlainNotation):
+_HEADING = re.compile(r"\"?[^\W\d][\w .()/#'-]{0,40}\"?")
+
+
+def is_table(text: str) -> bool:
+    """Return whether a text is rows of as many cells each, below a line of headings."""
+    first, _, others = text.partition("\n")
+    separator = separator_of(first)
+    headings = first.rstrip("\r").split(separator)
+    if len(headings) < 2 or not others.strip() or not all(map(_HEADING.fullmatch, headings)):  # noqa: PLR2004 - several
+        return False
+    width, cells = len(headings), 0
+    for match in cell_pattern(separator).finditer(others):
+        cells += 1
+        if match[2] != separator:
+            if cells != width and (cells, match[1]) != (1, ""):
+                return False
+            cells = 0
+    return True
+
+
+class TableNotation(PlainNotation):
     """How separated values write their cells."""
 
     def __init__(self, separator: str) -> None:

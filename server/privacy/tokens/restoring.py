@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias, cast
 
 from ....sandbox.job import Json
 from ....skills_db.vault_entries import Form, VaultEntry
 from ..token_texts import Edit, Mention, spliced
-from .notations import JsonNotation, Leaf, LeafKind, Notation, WrittenLeaf
+from .notations import Leaf, LeafKind, Notation, WrittenLeaf
+from .places import DoesNotFit, Put, placed, written_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +26,20 @@ class LeftToken:
 
 
 @dataclass(frozen=True, slots=True)
+class UnfitToken:
+    """A token whose value cannot be written where it stands, such as in a comment of SQL."""
+
+    argument: str
+    token: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
 class Restored:
     """What restoring made of something, how many tokens of each type it put values in for, and which it did not.
 
     `unknown` are those that the vault does not have; `kept` counts those by type that policy withheld; `left` are all.
+    `unfit` are those whose values have no writing where they stand.
     """
 
     content: Json
@@ -35,6 +47,7 @@ class Restored:
     unknown: tuple[str, ...]
     kept: Mapping[str, int] = field(default_factory=dict)
     left: tuple[LeftToken, ...] = ()
+    unfit: tuple[UnfitToken, ...] = ()
 
     @property
     def count(self) -> int:
@@ -61,68 +74,75 @@ class RestoredCount:
         self._kept: Counter[str] = Counter()
         self._unknown: dict[str, None] = {}
         self._left: dict[LeftToken, None] = {}
+        self._unfit: dict[UnfitToken, None] = {}
 
     def answer(self, content: Json) -> Restored:
         """Return what came of it."""
-        return Restored(content, self._types, tuple(self._unknown), self._kept, tuple(self._left))
+        return Restored(content, self._types, tuple(self._unknown), self._kept, tuple(self._left), tuple(self._unfit))
 
     def leaf(self, leaf: Leaf, found: Iterable[Mention]) -> Json:
         """Return a leaf of a value with values in for its tokens; None stands for a number as it was."""
         if leaf.kind is LeafKind.NUMBER:
             return None
-        edits: list[Edit] = []
-        for mention in found:
-            entry = self._looked_up(leaf.path, mention)
-            if entry is None:
-                continue
-            is_whole = (mention.start, mention.end) == (0, len(leaf.text))
-            if is_whole and entry.value.form is Form.NUMBER and leaf.kind is LeafKind.STRING:
-                return cast("Json", json.loads(entry.value.text))
-            edits.append((mention.start, mention.end, entry.value.plain))
-        return spliced(leaf.text, edits)
+        puts = self._puts(leaf, found)
+        if not puts:
+            return leaf.text
+        value = puts[0].entry.value
+        if (puts[0].start, puts[0].end) == (0, len(leaf.text)) and value.form is Form.NUMBER:
+            return cast("Json", json.loads(value.text)) if leaf.kind is LeafKind.STRING else value.text
+        return self._fitted(leaf, lambda: spliced(leaf.text, placed(leaf.text, puts, _hint(leaf)))) or leaf.text
 
     def in_written(
-        self, text: str, leaves: Iterable[WrittenLeaf], mentions: Iterable[Mention], notation: Notation
+        self,
+        text: str,
+        leaves: Iterable[tuple[WrittenLeaf, Sequence[Mention]]],
+        notation: Notation,
+        hint: str | None = "",
     ) -> str:
-        """Return a text with values in its leaves; what stands between them stays."""
+        """Return a text with values in its leaves, for the tokens of each; what stands between them stays.
+
+        Without a `hint`, None, a leaf is no text of a notation of its own.
+        """
         edits: list[Edit] = []
-        rest = iter(mentions)
-        mention = next(rest, None)
-        for written in leaves:
-            inner: list[Edit] = []
-            source = text[written.start : written.end]
-            while mention is not None and mention.start < written.end:
-                if mention.start >= written.start:
-                    inner += self._edit_in(source, written, mention, notation)
-                mention = next(rest, None)
-            if inner:
-                edits.append((written.start, written.end, notation.tidied(spliced(source, inner))))
+        for written, found in leaves:
+            puts = self._puts(written.leaf, found)
+            if puts:
+                source = text[written.start : written.end]
+                work = partial(written_in, source, written.leaf, notation, puts, hint=hint)
+                edits.append((written.start, written.end, self._fitted(written.leaf, work) or source))
         return spliced(text, edits)
 
-    def _edit_in(self, source: str, written: WrittenLeaf, mention: Mention, notation: Notation) -> list[Edit]:
-        """Return how a token in the source of a leaf is replaced: nothing, or one edit."""
-        entry = self._looked_up(written.leaf.path, mention)
-        if entry is None:
-            return []
-        start, end = mention.start - written.start, mention.end - written.start
-        form = entry.value.form
-        if form is Form.NUMBER and (start, end) == (1, len(source) - 1) and source[0] == '"':
-            return [(0, len(source), entry.value.text)]
-        is_json = isinstance(notation, JsonNotation)
-        as_written = entry.value.text if form is Form.JSON and is_json else notation.escaped(source, entry.value.plain)
-        return [(start, end, as_written)]
+    def _puts(self, leaf: Leaf, found: Iterable[Mention]) -> list[Put]:
+        looked_up = ((mention, self._looked_up(leaf, mention)) for mention in found)
+        return [Put(mention.start, mention.end, entry) for mention, entry in looked_up if entry is not None]
 
-    def _looked_up(self, path: tuple[str, ...], mention: Mention) -> VaultEntry | None:
-        entry = self._entries.get(mention.token)
-        if entry is None or not mention.names(entry.value.type):
-            if not mention.lenient:
-                token = f"[{mention.kind}_{mention.token}]"
-                self._unknown.setdefault(token)
-                self._left.setdefault(LeftToken(path[0] if path else "", token, is_known=False))
+    def _fitted(self, leaf: Leaf, work: Callable[[], str]) -> str | None:
+        try:
+            return work()
+        except DoesNotFit as error:
+            token = error.entry.shown if error.entry is not None else ""
+            self._unfit.setdefault(UnfitToken(_argument(leaf), token, error.where))
             return None
-        if not self._allows(path, entry.value.type):
+
+    def _looked_up(self, leaf: Leaf, mention: Mention) -> VaultEntry | None:
+        entry = self._entries.get(mention.token) if mention.token else None
+        if entry is None or not mention.names(entry.value.type):
+            if mention.clear or entry is not None:
+                token = " ".join(leaf.text[mention.start : mention.end].split())
+                self._unknown.setdefault(token)
+                self._left.setdefault(LeftToken(_argument(leaf), token, is_known=False))
+            return None
+        if not self._allows(leaf.path, entry.value.type):
             self._kept[entry.value.type] += 1
-            self._left.setdefault(LeftToken(path[0] if path else "", entry.shown, is_known=True))
+            self._left.setdefault(LeftToken(_argument(leaf), entry.shown, is_known=True))
             return None
         self._types[entry.value.type] += 1
         return entry
+
+
+def _argument(leaf: Leaf) -> str:
+    return leaf.path[0] if leaf.path else ""
+
+
+def _hint(leaf: Leaf) -> str:
+    return leaf.path[-1] if leaf.path else ""

@@ -25,7 +25,7 @@ from ....skills_db.vault_entries import Form, Value, VaultEntry
 from ...base.errors import HostWorkRefused, PrivacyFailed
 from ...base.host_work import checked, checkpoint
 from ..detection.findings import Detection, DetectionFailed, KeyedText
-from ..token_texts import Edit, Mention, Span, gaps, mentions_in, spliced, tokens_in
+from ..token_texts import TOKEN, Edit, Mention, Span, gaps, mentions_in, spliced, tokens_in
 from .forms.escapes import encoded, mail
 from .grids import LEAST_CHARS as LONG_CHARS
 from .grids import Grid, grid_of
@@ -259,12 +259,20 @@ class Sanitizer:
             known.learn(met, run_tokens)
             return [*told, *(value.plain for value in met)]
 
-    def restore_text(self, scope: str, text: str, *, lenient: bool = False, allows: Allows = allow_all) -> Restored:
-        """Return the text with values in for its tokens; where it is JSON it stays that. Raises `PrivacyFailed`."""
-        if not mentions_in(text, lenient=lenient):
+    def restore_text(
+        self, scope: str, text: str, *, hint: str = "", as_it_is: bool = False, allows: Allows = allow_all
+    ) -> Restored:
+        """Return the text with values in for its tokens; where it is JSON, HTML, SQL or the like it stays that.
+
+        `hint` is what it is called, such as `orders.csv`. With `as_it_is` values are written as they are, but for the
+        notation of the whole. Raises `PrivacyFailed`.
+        """
+        if not (TOKEN.search(text) or mentions_in(text)):
             return Restored(text, {}, ())
         sheet = text_sheet(Text(text))
-        return self.restore_written(scope, text, sheet.written, sheet.notation, lenient=lenient, allows=allows)
+        return self.restore_written(
+            scope, text, sheet.written, sheet.notation, hint=hint, as_it_is=as_it_is, allows=allows
+        )
 
     def restore_written(
         self,
@@ -273,19 +281,20 @@ class Sanitizer:
         leaves: Sequence[WrittenLeaf],
         notation: Notation,
         *,
-        lenient: bool = False,
+        hint: str = "",
+        as_it_is: bool = False,
         allows: Allows = allow_all,
     ) -> Restored:
         """Return a text with values in its leaves, which were found before. Raises `PrivacyFailed`."""
-        mentions = mentions_in(text, lenient=lenient)
         with _failing_closed():
-            tally = RestoredCount(self._resolved(scope, mentions), allows)
-            return tally.answer(tally.in_written(text, leaves, mentions, notation))
+            found = [(leaf, mentions) for leaf in checked(leaves) if (mentions := mentions_in(leaf.leaf.text))]
+            tally = RestoredCount(self._resolved(scope, [each for _, some in found for each in some]), allows)
+            return tally.answer(tally.in_written(text, found, notation, None if as_it_is else hint))
 
-    def restore_value(self, scope: str, value: Json, *, lenient: bool = False, allows: Allows = allow_all) -> Restored:
+    def restore_value(self, scope: str, value: Json, *, allows: Allows = allow_all) -> Restored:
         """Return the value with values in for its tokens; a number that became a token is a number again."""
         leaves = list(leaves_of(value))
-        mentions = [mentions_in(leaf.text, lenient=lenient) for leaf in leaves]
+        mentions = [mentions_in(leaf.text) for leaf in leaves]
         if not any(mentions):
             return Restored(value, {}, ())
         with _failing_closed():
@@ -309,7 +318,7 @@ class Sanitizer:
 
     def _resolved(self, scope: str, mentions: Sequence[Mention]) -> Mapping[str, VaultEntry]:
         """Return the entries of tokens; whoever gets their values may show or pass them on, so these are known then."""
-        entries = self._vault.resolve(scope, {mention.token for mention in mentions})
+        entries = self._vault.resolve(scope, {mention.token for mention in mentions if mention.token})
         self._scope(scope).meet(entries.values())
         return entries
 

@@ -98,16 +98,14 @@ def sanitized(sanitizer: Sanitizer, scope: str, source: TextSource, kind: FileKi
     yield from _by_leaves(begun, kind, hide, begun=begun)
 
 
-def restored(
-    sanitizer: Sanitizer, scope: str, source: TextSource, kind: FileKind, tally: Tally, *, lenient: bool
-) -> Iterator[str]:
+def restored(sanitizer: Sanitizer, scope: str, source: TextSource, kind: FileKind, tally: Tally) -> Iterator[str]:
     """Give a file piece by piece with values in it. Raises `PrivacyFailed`, and `UsageError` for JSON that is none."""
 
     def restore(text: str, leaves: list[WrittenLeaf] | None, scanner: _Scans | None) -> str:
         if leaves is None or scanner is None:
-            done = sanitizer.restore_text(scope, text, lenient=lenient)
+            done = sanitizer.restore_text(scope, text, as_it_is=True)
         else:
-            done = sanitizer.restore_written(scope, text, leaves, scanner.notation, lenient=lenient)
+            done = sanitizer.restore_written(scope, text, leaves, scanner.notation, as_it_is=True)
         for name, count in done.types.items():
             tally.replaced[name] = tally.replaced.get(name, 0) + count
         tally.unknown |= dict.fromkeys(done.unknown)
@@ -119,10 +117,11 @@ def restored(
     held = ""
     while piece := source.read(PIECE_CHARS):
         held += piece
-        cut = held.rfind("[", max(0, len(held) - _TOKEN_CHARS_MAX)) if not lenient else len(held) - _TOKEN_CHARS_MAX
-        cut = len(held) if cut < 0 and not lenient else max(0, cut)
-        while lenient and cut > 0 and (held[cut - 1].isalnum() or held[cut].isalnum()):
-            cut -= 1  # between words only: what looks like a token may have lost its brackets
+        # Between words only, since a token may have lost its brackets.
+        last = max(0, len(held) - _TOKEN_CHARS_MAX)
+        least = max(0, last - _FIRST_LINE_MAX)
+        cut = next((at for at in range(last, least, -1) if held[at - 1].isspace()), held.rfind("[", last))
+        cut = cut if cut >= 0 else len(held)
         yield restore(held[:cut], None, None)
         held = held[cut:]
     yield restore(held, None, None)

@@ -40,7 +40,7 @@ from .audited_calls import AuditedCall, audited
 from .broker import Calls, Tell, failed, host_function, raised_in_code
 from .call_log import BYTES_MAX, RETURNS_MAX
 from .run_calls import MESSAGE_CHARS_MAX
-from .saved_answers import Save, Saving, judge_saving, taken_out
+from .saved_answers import Save, Saving, judge_saving, taken_out, without_allowance
 from .sign_in_questions import signed_in, with_sign_in
 
 if TYPE_CHECKING:
@@ -94,10 +94,11 @@ class RegistryCalls:
                 entry.tool, entry.found = tool.full_name, True
                 server, _ = await self._judged(line, tool)
                 save_to, given = await taken_out(calls, self.privacy, tool, given)
+                lets_pass, given = without_allowance(tool, given)
                 given = await _named(tool, name, positional, given)
                 if binary:
                     await _refuse_bytes(tool, name, binary)
-                given = await self._given_to_tool(calls, tool, server, given)
+                given = await self._given_to_tool(calls, tool, server, given, lets_pass=lets_pass)
                 try:
                     tool, fitting = await self._fitting(calls, who, tool, given)
                 except HostCallError as error:
@@ -255,10 +256,11 @@ class RegistryCalls:
         return tool, await in_thread(Kind.SEARCH, partial(checked, tool, given))
 
     async def _given_to_tool(
-        self, calls: Calls, tool: Tool, server: ServerConfig, arguments: Mapping[str, Json]
+        self, calls: Calls, tool: Tool, server: ServerConfig, arguments: Mapping[str, Json], *, lets_pass: bool = False
     ) -> Mapping[str, Json]:
         """Return the arguments with the values that the tool may have. Raises `HostCallError` where it may not all."""
-        to = Recipient(tool.server, tool.name, server.restore, takes_tokens=server.takes_tokens(tool.name))
+        takes_tokens = lets_pass or server.takes_tokens(tool.name)
+        to = Recipient(tool.server, tool.name, server.restore, takes_tokens=takes_tokens, schema=tool.input_schema)
         note = partial(calls.log.note_left, tool.full_name)
         try:
             return await given_to(

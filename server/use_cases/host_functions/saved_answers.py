@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from ....tools_registry.upstream.results import ToolResult
     from ...privacy.privacy import Privacy
 
-SAVE_TO = "save_to"
+SAVE_TO, ALLOW_TOKENS = "save_to", "allow_tokens"
+OF_CALLS = (SAVE_TO, ALLOW_TOKENS)
+"""Arguments of a call itself, which a tool is given only where it takes them."""
 _NAMED_MAX = 10
 
 Save = Callable[[Calls, str, bytes], Awaitable[Json]]
@@ -42,7 +44,7 @@ async def taken_out(
 
     A tool that takes an argument of this name is given it.
     """
-    if SAVE_TO not in given or is_of_tool(tool):
+    if SAVE_TO not in given or is_of_tool(tool, SAVE_TO):
         return None, given
     name = given[SAVE_TO]
     if not isinstance(name, str):
@@ -51,11 +53,24 @@ async def taken_out(
     return await judge_saving(calls, privacy, name), others
 
 
-def is_of_tool(tool: Tool) -> bool:
+def without_allowance(tool: Tool, given: Mapping[str, Json]) -> tuple[bool, Mapping[str, Json]]:
+    """Return whether a call lets tokens pass as they are that are unknown or withheld, and its other arguments.
+
+    Raises `HostCallError`. A tool that takes an argument of this name is given it.
+    """
+    if ALLOW_TOKENS not in given or is_of_tool(tool, ALLOW_TOKENS):
+        return False, given
+    allows = given[ALLOW_TOKENS]
+    if not isinstance(allows, bool):
+        raise HostCallError(f"{ALLOW_TOKENS} takes True or False.", type="TypeError")
+    return allows, {key: value for key, value in given.items() if key != ALLOW_TOKENS}
+
+
+def is_of_tool(tool: Tool, name: str) -> bool:
     """Return whether the tool itself takes an argument of this name."""
     from ....tools_registry.describing.schemas import parameters_of
 
-    return any(each.name == SAVE_TO for each in parameters_of(tool))
+    return any(each.name == name for each in parameters_of(tool))
 
 
 async def judge_saving(calls: Calls, privacy: Privacy, name: str) -> str:

@@ -67,11 +67,12 @@ class WorkspaceCalls:
         content: str,
         encoding: Encoding = "utf-8",
         tokens: bool = False,
+        allow_tokens: bool = False,  # noqa: ARG002
         last: int | None = None,
     ) -> Json:
         """Write a file, or take one part of it.
 
-        Whether its tokens stay tokens was decided before: see `privacy.gates.run_gate`.
+        Whether its tokens stay tokens, or some may be unknown, was decided before: see `privacy.gates.run_gate`.
         """
         if last is None:
             return await self._written(calls, filename, content, encoding, tokens=tokens)

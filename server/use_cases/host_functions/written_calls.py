@@ -14,7 +14,7 @@ from ....sandbox.job import Json
 from ....tools_registry.errors import ToolAmbiguous, ToolUnknown
 from ....tools_registry.models import Tool
 from ...base.host_work import checkpoint
-from .saved_answers import SAVE_TO, is_of_tool
+from .saved_answers import OF_CALLS, is_of_tool
 
 if TYPE_CHECKING:
     from ....tools_registry.describing.details import Describer
@@ -166,9 +166,10 @@ def _faults_of(tool: Tool, call: WrittenCall, describer: Describer) -> Iterator[
         return
     others = (*call.others, *names[: call.positional])
     given = call.given
-    if (SAVE_TO in given or SAVE_TO in others) and not is_of_tool(tool):
-        given = {name: value for name, value in given.items() if name != SAVE_TO}
-        others = tuple(name for name in others if name != SAVE_TO)
+    own = {name for name in OF_CALLS if (name in given or name in others) and not is_of_tool(tool, name)}
+    if own:
+        given = {name: value for name, value in given.items() if name not in own}
+        others = tuple(name for name in others if name not in own)
     yield from misfits_as_written(tool, given, others, more=call.more)
 
 

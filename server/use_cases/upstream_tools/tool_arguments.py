@@ -159,7 +159,7 @@ def _required(tool: Tool) -> list[str]:
 
 def _has_token(value: Json) -> bool:
     if isinstance(value, str):
-        return bool(mentions_in(value, lenient=True))
+        return bool(mentions_in(value))
     if isinstance(value, dict):
         return any(_has_token(each) for pair in with_checkpoints(value.items()) for each in pair)
     return isinstance(value, list) and any(map(_has_token, with_checkpoints(value)))

@@ -23,6 +23,7 @@ from .words import (
     is_code,
     is_full_name,
     is_key,
+    protocol_lines,
     words,
 )
 
@@ -67,7 +68,9 @@ class NamesInProse:
 
     def find(self, text: str, covered: Sequence[Finding]) -> list[Finding]:
         """Return names and addresses outside, or around, what is covered by findings already (in order, disjoint)."""
-        settled = sorted([*((each.start, each.end) for each in covered), *comments(text), *tokens_in(text)])
+        settled = sorted(
+            [*((each.start, each.end) for each in covered), *comments(text), *protocol_lines(text), *tokens_in(text)]
+        )
         said = list(words(text, settled))
         likely = self._model.judge(text, said, [is_asked(text, word) for word in said], settled)
         judged = [_believed(text, word, chances) for word, chances in likely]

@@ -103,6 +103,17 @@ def words(text: str, settled: Sequence[tuple[int, int]]) -> Iterator[Word]:
         yield Word(start, end, match[0], in_prose, in_prose and in_small, in_prose and in_sentences)
 
 
+_PROTOCOL = re.compile(
+    r"^(?:BEGIN|END|METHOD|ACTION|STATUS|TRANSP|CLASS|BUSYTYPE|CALSCALE|PRODID|TZNAME|TZID)[^:\r\n]{0,60}:[^\r\n]*",
+    re.MULTILINE,
+)
+
+
+def protocol_lines(text: str) -> list[tuple[int, int]]:
+    """Return the lines of calendars and contact cards (RFC 5545, 6350) that hold words of the format alone."""
+    return [match.span() for match in _PROTOCOL.finditer(text)] if "BEGIN:V" in text else []
+
+
 def comments(text: str) -> list[tuple[int, int]]:
     """Return blocks of two or more comment lines beside code: whom they thank is published with it."""
     if "# " not in text and "// " not in text and "#\t" not in text and "//\t" not in text:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ..findings import Finding, PiiType
 from ..keys import is_label, looks_like_full_name
-from ..lists import PLAIN_WORDS
+from ..lists import EVERYDAY, PLAIN_WORDS, SMALL
 from ..ner.words import SMALL_FAMILIES, SMALL_GIVEN
 from ..scripts import holds, lowered
 
@@ -218,7 +218,8 @@ def people(text: str) -> Iterator[Finding]:
     """Yield names that the form of the text around them shows."""
     if "@" in text:
         for match in _beside_mails(text):
-            if match[1].lower() not in _NO_NAMES:
+            said = match[1].lower()
+            if said not in _NO_NAMES and not EVERYDAY.issuperset(said.split()) and said.split()[-1] not in SMALL:
                 yield Finding(*match.span(1), PiiType.PERSON, 0.8)
     lower = lowered(text)
     for match in _SPEAKER.finditer(text) if ":" in text else ():

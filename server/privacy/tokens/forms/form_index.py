@@ -11,7 +11,7 @@ import threading
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
 
@@ -132,11 +132,10 @@ _BATCH, _BATCH_CHARS = 2000, 200_000
 """So many values are worked out at once, of so many characters together."""
 _SAME_KEY_MOST = 16
 """So many values of one form are compared: one is enough for it to be hidden."""
-_BORDER = re.compile(r"\A|\.\.\.|…|\r?\n|\Z")
 _CUT_WORD = re.compile(r"[+(]?[^\W_]+")
-_SIGNS_AT_END = re.compile(r"(?<![\W_])[\W_]+\Z")
 _BORDERS = re.compile(r"[\W_]+|(?<=[a-z])[A-Z]|(?<=\d)[A-Za-z]|(?<=[A-Za-z])\d")
 _CUT_SHORTEST, _CUT_LEAST, _CUT_MOST = 4, 6, 120
+_OUTER_BITS = 18
 _DATE_BEFORE, _DATE_AFTER = 26, 26
 _IBAN_GROUPED = 12
 """Letters of the first four words of an IBAN that is written in groups of four: GB82 WEST 1234."""
@@ -168,9 +167,7 @@ class FormIndex:
         self._lengths_within: dict[int, tuple[int, ...]] = {}
         self._days: dict[date, int] = {}
         self._years: frozenset[str] = frozenset()
-        self._begun: tuple[list[tuple[str, int]], list[tuple[str, int]], int] = ([], [], 0)
-        self._outer: set[str] = set()
-        """What values begin and end with: by it most places are ruled out."""
+        self._begun = (_Outer(backwards=False), _Outer(backwards=True), 0)
         self._longest = 0
 
     def add(self, text: str, kind: str) -> None:
@@ -382,58 +379,110 @@ class FormIndex:
         if not self._values or not (opens or closes or "\n" in text or "..." in text or "…" in text):
             return
         begun, ended = self._sorted_texts()
-        at = 0
-        for border in checked(_BORDER.finditer(text)):
-            start, end = border.span()
-            if start > at and (closes or start < len(text)):
-                first = max(at, start - _CUT_MOST)
-                last = first + len(_SIGNS_AT_END.sub("", text[first:start]))
-                yield from self._cut(text, first, last, begun, is_start=True)
-            if end == len(text):
-                break
-            at = end
-            if opens or end:
-                last = text.find("\n", end, end + _CUT_MOST)
-                yield from self._cut(
-                    text, end, last if last >= 0 else min(len(text), end + _CUT_MOST), ended, is_start=False
-                )
+        borders = [(0, 0)] * opens + _borders(text) + [(len(text), len(text))] * closes
+        ends, starts = [end for _, end in borders], [start for start, _ in borders]
+        for start in checked(begun.places(text)):
+            at = bisect_right(starts, start)
+            if at < len(starts) and starts[at] - start <= _CUT_MOST:
+                last = starts[at]
+                while last > start and not text[last - 1].isalnum():
+                    last -= 1
+                if hit := self._cut(text[start:last], begun, start):
+                    yield hit
+        for end in checked(ended.places(text)):
+            at = bisect_left(ends, end) - 1
+            if at >= 0 and end - ends[at] <= _CUT_MOST and (hit := self._cut(text[ends[at] : end], ended, ends[at])):
+                yield hit
 
-    def _cut(
-        self, text: str, first: int, last: int, known: Sequence[tuple[str, int]], *, is_start: bool
-    ) -> Iterator[Hit]:
-        """Yield the longest piece at the end of a stretch that a value begins with, or at its start that one ends with."""
-        words = _CUT_WORD.finditer(text, first, last)
-        for word in words if is_start else reversed(list(words)):
-            start, end = (word.start(), last) if is_start else (first, word.end())
-            if self._outer.isdisjoint(
-                (text[start : start + _CUT_SHORTEST], text[start : start + 2])
-                if is_start
-                else (text[max(start, end - _CUT_SHORTEST) : end], text[max(start, end - 2) : end])
-            ):
-                continue
-            said = text[start:end]
-            key = said if is_start else said[::-1]
-            at = bisect_left(known, (key,))
-            if (
-                at < len(known)
-                and known[at][0].startswith(key)
-                and _is_cut(said, self._values[known[at][1]][0], is_start=is_start)
-            ):
-                yield Hit(start, end, self._values[known[at][1]][1])
-                return
+    def _cut(self, said: str, known: _Outer, start: int) -> Hit | None:
+        """Return a hit where a value begins with a piece at the border of a text, or ends with it."""
+        key = said[::-1] if known.backwards else said
+        if len(said) > max(known.longest.get(key[:_CUT_SHORTEST], 0), known.longest.get(key[:2], 0)):
+            return None
+        number = known.first(key)
+        if number is None or not _is_cut(said, self._values[number][0], is_start=not known.backwards):
+            return None
+        return Hit(start, start + len(said), self._values[number][1])
 
-    def _sorted_texts(self) -> tuple[Sequence[tuple[str, int]], Sequence[tuple[str, int]]]:
-        """Return the values as written, and backwards, each in order, with their numbers."""
+    def _sorted_texts(self) -> tuple[_Outer, _Outer]:
+        """Return the values as written, and backwards."""
         begun, ended, count = self._begun
         if count < len(self._values):
             new = [(self._values[number][0], number) for number in range(count, len(self._values))]
-            begun = sorted([*begun, *new])
-            ended = sorted([*ended, *((text[::-1], number) for text, number in new)])
-            for said, _ in new:
-                least = 2 if is_alone(said[0]) or is_alone(said[-1]) else _CUT_SHORTEST
-                self._outer |= {said[:least], said[-least:]}
+            begun, ended = begun.grown(new), ended.grown([(text[::-1], number) for text, number in new])
             self._begun = (begun, ended, len(self._values))
         return begun, ended
+
+
+@dataclass(frozen=True, slots=True)
+class _Outer:
+    """Values as they were written, in order, with their numbers; or all of them backwards.
+
+    By their first letters, four or two, most places of a text are ruled out: `longest` has how long the values are that
+    begin with these, and `flags` which hashes of four or two characters there are.
+    """
+
+    backwards: bool
+    texts: list[tuple[str, int]] = field(default_factory=list)
+    longest: dict[str, int] = field(default_factory=dict)
+    flags: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(1 << _OUTER_BITS, np.bool_))
+
+    def grown(self, new: Sequence[tuple[str, int]]) -> _Outer:
+        """Return it with further values; who looks meanwhile sees all that were there."""
+        longest, flags = dict(self.longest), self.flags.copy()
+        for text, _ in new:
+            letters = text[: 2 if is_alone(text[0]) or is_alone(text[-1]) else _CUT_SHORTEST]
+            longest[letters] = max(longest.get(letters, 0), len(text))
+        pieces = [letters[::-1] if self.backwards else letters for letters in longest.keys() - self.longest.keys()]
+        for length in (2, _CUT_SHORTEST):
+            some = "".join(piece for piece in pieces if len(piece) == length)
+            flags[_hashes(some, length)[::length]] = True
+        return _Outer(self.backwards, sorted([*self.texts, *new]), longest, flags)
+
+    def places(self, text: str) -> list[int]:
+        """Return where words of a text begin, or end, that values begin or end with."""
+        if len(text) <= _SMALL_CHARS:
+            words = (word.span() for word in _CUT_WORD.finditer(text))
+            return [
+                place
+                for start, end in words
+                for place, key in (((end, text[:end][::-1]) if self.backwards else (start, text[start:])),)
+                if key[:_CUT_SHORTEST] in self.longest or key[:2] in self.longest
+            ]
+        lengths = {len(letters) for letters in self.longest}
+        found = [np.flatnonzero(self.flags[_hashes(text, each)]) + each * self.backwards for each in lengths]
+        places = (found[0] if len(found) == 1 else np.unique(np.concatenate(found))).tolist()
+        if self.backwards:
+            return [at for at in places if not text[at : at + 1].isalnum()]
+        return [
+            at for at in places if text[at] in "+(" or not (at and (text[at - 1].isalnum() or text[at - 1] in "+("))
+        ]
+
+    def first(self, key: str) -> int | None:
+        """Return the number of a value that begins with these letters, if one does."""
+        at = bisect_left(self.texts, (key,))
+        return self.texts[at][1] if at < len(self.texts) and self.texts[at][0].startswith(key) else None
+
+
+def _hashes(text: str, length: int) -> npt.NDArray[np.uint32]:
+    """Return a hash of the characters from each place on, as many as are asked for."""
+    letters = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    count = max(0, len(letters) - length + 1)
+    mixed = np.full(count, length, np.uint32)
+    for at in range(length):
+        mixed = (mixed ^ letters[at : at + count]) * np.uint32(0x9E3779B1)
+    return mixed >> np.uint32(32 - _OUTER_BITS)
+
+
+def _borders(text: str) -> list[tuple[int, int]]:
+    """Return where line breaks and ellipses stand, in order."""
+    found: list[tuple[int, int]] = []
+    for mark in ("\n", "...", "…"):
+        at = text.find(mark)
+        while at >= 0:
+            found.append((at - (mark == "\n" and text[at - 1 : at] == "\r"), at + len(mark)))
+            at = text.find(mark, at + len(mark))
+    return sorted(found)
 
 
 def find(text: str, indexes: Sequence[FormIndex], *, opens: bool = True, closes: bool = True) -> list[Hit]:

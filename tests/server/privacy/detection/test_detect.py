@@ -398,3 +398,18 @@ def test_leaves_of_any_characters_give_findings_within_themselves(leaves: list[t
 def test_any_key_and_value_can_be_judged(path: list[str], value: str) -> None:
     verdict = judge(path, value)
     assert verdict is None or 0 < verdict.score <= 1
+
+
+def test_the_words_of_mail_and_calendars_are_nobody(balanced: Detector) -> None:
+    mail = (
+        "Received: from [x] (unknown)\n\tfor <root@corp.example>; Sun, 13 May 2018\n"
+        "Subject: Delivery Failure (jo@corp.example)\n"
+    )
+    assert {mail[each.start : each.end] for each in balanced.find(mail)} == {"root@corp.example", "jo@corp.example"}
+    zone = "BEGIN:STANDARD\nDTSTART:20001029T030000\nTZNAME:GMT\nTZOFFSETTO:+0000\nEND:STANDARD\nEND:VTIMEZONE\n"
+    event = (
+        f"BEGIN:VCALENDAR\nVERSION:2.0\nBEGIN:VTIMEZONE\nTZID:Europe/London\n{zone}BEGIN:VEVENT\n"
+        "CATEGORIES:My special category\nDESCRIPTION:Description\nLOCATION:Secret Location\nSUMMARY:STG\n"
+        "TRANSP:TRANSPARENT\nEND:VEVENT\nEND:VCALENDAR\n"
+    )
+    assert balanced.find(event) == []

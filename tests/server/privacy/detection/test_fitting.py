@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sealab.sandbox.job import Json
 from sealab.server.privacy.detection.detect import Detector, DetectorOptions, Mode
 
@@ -127,3 +129,17 @@ def test_a_full_name_is_found_by_a_common_family_or_given_name_of_its_country(fa
         "Совет директоров вчера принял новый план развития компании.",
     ):
         assert [each for each in found(fast, text) if each[1] == "PERSON"] == [], text
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("氏名：田中　太郎　生年月日：1980年5月6日", "田中　太郎"),
+        ("姓名:李小龙 电话:13812345678", "李小龙"),
+        ("이름:박영희 생년월일:1990.03.04 전화:010-1234-5678", "박영희"),
+    ],
+)
+def test_a_name_ends_before_the_next_label_of_its_line_also_without_blanks(
+    fast: Detector, text: str, name: str
+) -> None:
+    assert [text[each.start : each.end] for each in fast.find(text) if each.type == "PERSON"] == [name]

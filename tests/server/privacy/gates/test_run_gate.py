@@ -62,7 +62,7 @@ async def model(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Model
     python = {"command": sys.executable, "approve": "never"}
     servers = {
         "customers": {**python, "args": [str(UPSTREAM), "customers", str(COUNT)]},
-        "mail": {**python, "args": [str(UPSTREAM), "mail", str(sent)]},
+        "mail": {**python, "args": [str(UPSTREAM), "mail", str(sent)], "restore": True},
     }
     (home / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
     async with in_this_process(home, AUTO) as caller:

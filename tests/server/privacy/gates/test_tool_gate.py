@@ -74,6 +74,86 @@ async def test_a_call_with_a_token_that_stands_for_nothing_is_refused_and_named(
     assert not sent(caller, "mail")
 
 
+async def test_a_rewritten_token_reaches_a_tool_and_a_file_as_its_value_and_a_cut_one_reaches_neither(
+    caller: Caller,
+) -> None:
+    token = (await caller.run(ROWS + "result = rows[3]['email']"))["result"]
+    email = customers(COUNT)[3]["email"]
+    written = [token.lower(), token[1:-1], token.replace("[", "&#91;").replace("]", "&#93;"), token.replace("_", "\\_")]
+    report = await caller.run(f"""
+for body in {written!r}:
+    await tools.mail.send(to='x', subject='', body='to ' + body)
+    write_file('a.txt', 'to ' + body)
+    assert open('a.txt').read() == 'to ' + restore_pii(body)
+""")
+    assert report["success"], report
+    assert [mail["body"] for mail in sent(caller, "mail")] == [f"to {email}"] * 4
+    for cut in (token[:-4], f"{token[:-5]}\u2026]", token.replace("EMAIL", "PERSON")):
+        report = await caller.run(f"""
+cut, refused = 'to {cut[:9]}' + {cut[9:]!r}, []
+try:
+    await tools.mail.send(to='x', subject='', body=cut)
+except ToolError as error:
+    refused.append(str(error))
+try:
+    write_file('b.txt', cut)
+except RuntimeError as error:
+    refused.append(str(error))
+await tools.mail.send(to='x', subject='', body=cut, allow_tokens=True)
+write_file('b.txt', cut, allow_tokens=True)
+refused
+""")
+        assert report["success"], report["error"]
+        assert [cut.strip("]") in each and "allow_tokens=True" in each for each in report["result"]] == [True, True]
+        assert sent(caller, "mail")[-1]["body"] == f"to {cut}"
+        assert (caller.home / "workspace" / "b.txt").read_text() == f"to {cut}"
+    assert len(sent(caller, "mail")) == 7
+
+
+async def test_a_value_is_written_for_its_place_in_what_a_tool_and_a_file_get_or_the_call_is_refused(
+    caller: Caller,
+) -> None:
+    report = await caller.run("""
+token = sanitize_pii("o'brien@corp.example")
+assert token.startswith('[EMAIL_')
+bodies = [f"SELECT 1 FROM t WHERE m = '{token}'", f'<a title="{token}">x</a>', json.dumps({'q': f"echo '{token}'"})]
+for n, body in enumerate(bodies):
+    await tools.mail.send(to='x', subject='', body=body)
+    write_file(f'{n}.txt', body)
+write_file('page.html', token + ' & co')
+refused = []
+try:
+    await tools.mail.send(to='x', subject='', body=f"SELECT 1 FROM t WHERE 1=1 -- {token}")
+except ToolError as error:
+    refused.append(str(error))
+try:
+    write_file('a.sql', f"-- {token}")
+except RuntimeError as error:
+    refused.append(str(error))
+refused
+""")
+    assert report["success"], report["error"]
+    assert [mail["body"] for mail in sent(caller, "mail")] == [
+        "SELECT 1 FROM t WHERE m = 'o''brien@corp.example'",
+        '<a title="o&#x27;brien@corp.example">x</a>',
+        json.dumps({"q": "echo 'o'\\''brien@corp.example'"}),
+    ]
+    files = [(caller.home / "workspace" / f"{n}.txt").read_text() for n in range(3)]
+    assert files == [mail["body"] for mail in sent(caller, "mail")]
+    assert len(report["result"]) == 2
+    for refusal in report["result"]:
+        assert "cannot be written in a comment or a body of SQL" in refusal
+        assert "[EMAIL_" in refusal
+
+
+async def test_numbers_of_accounts_go_to_no_tool_that_does_not_ask_for_them(caller: Caller) -> None:
+    token = (await caller.run(ROWS + "result = rows[1]['iban']"))["result"]
+    for value in (repr(token), "rows[1]['iban']", "'it is ' + rows[1]['iban'].replace(' ', '')"):
+        report = await caller.run(ROWS + f"await tools.mail.send(to='x', subject='', body={value})")
+        assert 'in mcp.json: "restore": {"*": true, "IBAN": ["send.body"]}.' in report["error"]["message"], report
+    assert not sent(caller, "mail")
+
+
 async def test_a_dry_run_says_that_a_call_would_be_refused_for_its_token(caller: Caller) -> None:
     report = await caller.run(f"await tools.mail.send(to={UNKNOWN!r}, subject='', body='')", dry_run=True)
     assert "stands for no value here" in report["error"]["message"]

@@ -170,9 +170,34 @@ def test_a_key_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
         ({"SECRET": ["login.token"]}, "login", ("token",), "SECRET", True),
         ({"SECRET": ["login.token"]}, "login", ("user",), "SECRET", False),
         (7, "send", ("to",), "EMAIL", False),
+        (None, "send", ("body",), "IBAN", False),
+        (True, "send", ("body",), "IBAN", True),
+        (["send"], "send", ("body",), "IBAN", True),
+        ({"*": True}, "send", ("body",), "SSN", False),
+        ({"*": True, "SSN": ["send.body"]}, "send", ("body",), "SSN", True),
+        ({"*": True}, "makePayment", ("note",), "CARD", True),
+        (None, "send", ("payee", "ibanNumber"), "IBAN", True),
+        (None, "create_company", ("panorama",), "CARD", False),
+        (None, "book_flight", ("travellers", "0", "passport_no"), "PASSPORT", True),
+        (None, "book_flight", ("travellers", "0", "name"), "PASSPORT", False),
     ],
 )
 def test_what_a_tool_may_be_given_is_what_its_server_says(
     rule: object, tool: str, path: tuple[str, ...], kind: str, allowed: bool
 ) -> None:
     assert RestorePolicy(rule).allows(tool, path, kind) is allowed
+
+
+def test_a_schema_asks_for_a_number_by_what_it_says_of_the_argument() -> None:
+    schema = {
+        "properties": {
+            "recipient": {"type": "string", "description": "IBAN of the recipient"},
+            "traveller": {"anyOf": [{"properties": {"doc": {"title": "Passport"}}}, {"type": "null"}]},
+            "subject": {"type": "string", "description": "What it is for"},
+        }
+    }
+    policy = RestorePolicy(None, schema)
+    assert policy.allows("send", ("recipient",), "IBAN")
+    assert policy.allows("send", ("traveller", "doc"), "PASSPORT")
+    assert not policy.allows("send", ("subject",), "IBAN")
+    assert not policy.allows("send", ("recipient",), "SSN")

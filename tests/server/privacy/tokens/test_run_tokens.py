@@ -16,7 +16,7 @@ from sealab.server.base.errors import PrivacyFailed, RequestRefused
 from sealab.server.base.settings import PrivacyLevel as Mode
 from sealab.server.base.settings import PrivacyMode, Settings
 from sealab.server.governance.caller import Caller
-from sealab.server.privacy.gates.tool_gate import Recipient, given_to
+from sealab.server.privacy.gates.tool_gate import Recipient, given_to, kinds_sent
 from sealab.server.privacy.privacy import Privacy
 from sealab.server.privacy.tokens import run_tokens
 from sealab.server.privacy.tokens.parts import Text, Tree
@@ -63,6 +63,15 @@ async def test_code_finds_no_value_by_sanitising_candidates(tmp_path: Path) -> N
             report = await caller.run(TRY_ALL.format(token=token), timeout_seconds=100)
             assert report["result"] == [[], True]
         assert len(seen) == 2
+
+
+async def test_what_goes_where_is_told_by_argument(opened: Opens) -> None:
+    privacy = opened(Mode.AUTO)
+    iban = "DE89 3704 0044 0532 0130 00"
+    await privacy.learn("home", [{"email": "jane.roe@corp.example", "iban": iban}, {"email": "jo@corp.example"}])
+    arguments = {"to": ["jane.roe@corp.example", "jo@corp.example"], "body": f"hello {iban}", "subject": "x"}
+    assert await kinds_sent(privacy, Caller("home"), arguments) == {"to": {"EMAIL": 2}, "body": {"IBAN": 1}}
+    assert await kinds_sent(opened(Mode.TOOLS), Caller("home"), arguments) == {}
 
 
 async def test_where_nothing_is_given_back_each_run_has_tokens_of_its_own_and_the_user_restores_all(
