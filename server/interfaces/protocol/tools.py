@@ -36,6 +36,7 @@ from .background_tools import RunReport, RunTools
 from .elicitation import Client, Conversations
 from .privacy_tools import PrivacyTools
 from .registry_tools import RegistryTools
+from .schedule_tools import ScheduleTools
 from .sent_calls import SentCall
 from .skill_tools import SkillTools
 from .statistics_report import Statistics, statistics_of
@@ -105,6 +106,7 @@ def tools_of(app: App) -> list[StrictTool]:
             RunTools(app.background, conversations, answers),
             RegistryTools(app.registry),
             SkillTools(app.skills, conversations, answers),
+            ScheduleTools(app.schedules, conversations),
             *([] if app.privacy.is_off else [PrivacyTools(app.privacy)]),
             WorkspaceTools(app.workspace, app.privacy, app.executor, settings.output_max_chars),
             StatisticsTools(app),
