@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
+from ...base.errors import RequestRefused, UsageError
 from ...governance.caller import LOCAL
 from .command import Audited, Group
 from .opened import opened_app
@@ -52,9 +55,9 @@ async def add(
     arguments = None
     if skill is not None:
         arguments = arguments_of((await stored(app.skills, skill, skill_version)).draft, words)
-    added = await app.schedules.add(
-        ScheduleRequest(name, skill or "", every or "", arguments, skill_version, overlap, missed, retries)
-    )
+    request = ScheduleRequest(name, skill or "", every or "", arguments, skill_version, overlap, missed, retries)
+    with _as_usage():
+        added = await app.schedules.add(request)
 
     def shown() -> None:
         _print(added)
@@ -84,7 +87,8 @@ async def remove(_here: Here, app: App, name: str) -> Output:
 
     name: the schedule
     """
-    removed = await app.schedules.remove(name, LOCAL)
+    with _as_usage():
+        removed = await app.schedules.remove(name, LOCAL)
     return Output(removed, f"Removed: {name}.")
 
 
@@ -94,6 +98,8 @@ async def run(_here: Here, app: App, name: str) -> Output:
 
     name: the schedule
     """
+    with _as_usage():
+        await app.schedules.reached(name, LOCAL)
     run_id = await app.schedules.run(name, LOCAL)
     state = await app.background.state(run_id, None, wait_seconds=_TAKEN_SECONDS)
     if state.execution is None and state.status != "queued":
@@ -102,6 +108,15 @@ async def run(_here: Here, app: App, name: str) -> Output:
         return report_output(state.execution.report)
     told = {"run_id": run_id, "status": state.status}
     return Output(told, f"The run {run_id} is {state.status}. A server runs it; `sealab runs show` says what it did.")
+
+
+@contextmanager
+def _as_usage() -> Iterator[None]:
+    """Have what is refused be a mistake of who typed it."""
+    try:
+        yield
+    except RequestRefused as error:
+        raise UsageError(str(error)) from None
 
 
 def _print(schedule: ListedSchedule) -> None:

@@ -212,14 +212,14 @@ class Schedules:
 
     async def remove(self, name: str, caller: Caller) -> RemovedSchedule:
         """Remove a schedule of the caller; what of it runs goes on. Raises `RequestRefused` where there is none."""
-        await self._reached(name, caller)
+        await self.reached(name, caller)
         removed = await self._ask(lambda store: store.remove(name))
         self._audit(caller, "schedule removed")
         return RemovedSchedule(name=name, removed=removed)
 
     async def run(self, name: str, caller: Caller) -> str:
         """Queue a run of a schedule now, as at its time, and return its id. Raises as when its time has come."""
-        schedule = await self._reached(name, caller)
+        schedule = await self.reached(name, caller)
         told = _Told.of(schedule)
         if told is None:
             raise RequestRefused(f"What was stored of {name} was changed or is damaged. Remove it, and add it again.")
@@ -329,7 +329,8 @@ class Schedules:
         if await self._change(schedule, next_time=None, reason=why):
             _LOG.warning("The schedule %s is paused: %s", schedule.name, why)
 
-    async def _reached(self, name: str, caller: Caller) -> StoredSchedule:
+    async def reached(self, name: str, caller: Caller) -> StoredSchedule:
+        """Return a schedule of the caller. Raises `RequestRefused` where there is none."""
         schedule, store = await self._ask(lambda store: (store.named(name), store))
         if schedule is None or not _reaches(store, schedule, caller):
             raise RequestRefused(f"You have no schedule {name}. `sealab schedules list` and list_schedules name yours.")
