@@ -19,9 +19,10 @@ def any_wait(file: Path) -> bool:
     return _any(file, "SELECT 1 FROM sealab_background_run WHERE status <> 'ended' LIMIT 1", ())
 
 
-def any_due(file: Path, now: float) -> bool:
-    """Return whether the time of a schedule in the file has come, or its last run is to be judged. Blocks."""
-    return _any(file, "SELECT 1 FROM sealab_schedule WHERE next_time <= ? OR judged = 0 LIMIT 1", (now,))
+def any_due(file: Path, now: float, *, judges: bool = False) -> bool:
+    """Return whether the time of a schedule in the file has come; or, where one `judges`, its last run is not. Blocks."""
+    query = f"SELECT 1 FROM sealab_schedule WHERE next_time <= ? {'OR judged = 0' if judges else ''} LIMIT 1"
+    return _any(file, query, (now,))
 
 
 def _any(file: Path, query: str, values: tuple[float, ...]) -> bool:

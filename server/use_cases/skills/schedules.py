@@ -236,14 +236,16 @@ class Schedules:
         return schedule
 
     async def fire(self) -> None:
-        """Queue what is due, and judge the runs that have ended."""
+        """Queue what is due, and judge the runs that have ended. Raises what reading the database raises."""
         for schedule in await self._ask(lambda store: store.due(self.now())):
             try:
                 judged = schedule if schedule.judged else await self._judged(schedule)
                 if judged.next_time is not None and judged.next_time <= self.now():
                     await self._fired(judged)
-            except (Busy, HostWorkBusy, SkillsDbError) as error:
+            except KNOWN_ERRORS as error:
                 _LOG.info("The schedule %s is looked at again in a moment: %s", schedule.name, error)
+            except Exception:  # noqa: BLE001 - one schedule keeps no other from being fired
+                _LOG.exception("The schedule %s could not be looked at.", schedule.name)
 
     async def _fired(self, schedule: StoredSchedule) -> None:
         """Queue the run of a schedule whose time has come, skip that time, or pause the schedule."""
@@ -251,7 +253,11 @@ class Schedules:
         if told is None:
             await self._pause(schedule, "What was stored of it was changed or is damaged. Add it again.")
             return
-        following = _times_of(told.every).after(self.now())
+        try:
+            following = _times_of(told.every).after(self.now())
+        except RequestRefused as error:  # its zone may be gone
+            await self._pause(schedule, str(error))
+            return
         if self.now() - due > LATE_SECONDS and told.missed == "skip":
             await self._skip(schedule, following, f"no server ran at {moment(due)}, so that time was skipped")
         elif not schedule.judged and told.overlap != "start":

@@ -198,7 +198,7 @@ class BackgroundWork:
         from .....skills_db.journal.waiting_runs import any_due
 
         if self._file is not None:
-            return any_due(self._file, time.time())
+            return any_due(self._file, time.time(), judges=True)
         store = self._journal.background()
         return bool(store.schedules.due(store.now()))
 
