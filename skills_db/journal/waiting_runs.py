@@ -20,9 +20,8 @@ def any_wait(file: Path) -> bool:
 
 
 def any_due(file: Path, now: float, *, judges: bool = False) -> bool:
-    """Return whether the time of a schedule in the file has come; or, where one `judges`, its last run is not. Blocks."""
-    query = f"SELECT 1 FROM sealab_schedule WHERE next_time <= ? {'OR judged = 0' if judges else ''} LIMIT 1"
-    return _any(file, query, (now,))
+    """Return whether the time of a schedule in the file has come, or with `judges`, its last run is to be. Blocks."""
+    return _any(file, "SELECT 1 FROM sealab_schedule WHERE next_time <= ? OR judged < ? LIMIT 1", (now, float(judges)))
 
 
 def _any(file: Path, query: str, values: tuple[float, ...]) -> bool:

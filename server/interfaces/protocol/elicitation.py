@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, cast
 
 from mcp.server.mcpserver import Context
+from mcp.server.session import ServerSession
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
     CallToolResult,
@@ -454,12 +455,14 @@ async def _asked(held: _Suspended, ask: Callable[[Context[Any, Any]], Awaitable[
 
 
 async def _elicit_form(context: Context[Any, Any], text: str, form: dict[str, Any]) -> ElicitResult:
-    return await context.session.elicit_form(visible(text), form, related_request_id=context.request_id)
+    session: ServerSession = context.session
+    return await session.elicit_form(visible(text), form, related_request_id=context.request_id)
 
 
 async def _elicit_url(context: Context[Any, Any], text: str, link: str) -> ElicitResult:
+    session: ServerSession = context.session
     mark = secrets.token_urlsafe(16)
-    return await context.session.elicit_url(visible(text), link, mark, related_request_id=context.request_id)
+    return await session.elicit_url(visible(text), link, mark, related_request_id=context.request_id)
 
 
 async def _asked_to_open(held: _Suspended, link: str, text: str, _choices: Sequence[str]) -> str | None:
