@@ -140,8 +140,8 @@ fuzz-privacy: setup ## Hostile texts against every recognizer, far more of them 
 chaos: wrapper setup ## A server that is hurt in every way while clients work, for SECONDS from SEED, under WRAPPER (ARGS: --round, --fault)
 	$(HOSTILE) $(BIN)/python -m tests.chaos.drive $(SECONDS:%=--seconds %) $(SEED:%=--seed %) $(ARGS)
 
-crash: setup ## SAVES of skills, RUNS in the background and SESSIONS of 30 programs with all that carries them killed, on SQLite and PostgreSQL
-	$(BIN)/python -m tests.benchmarks.crash $(SAVES:%=--saves %) $(RUNS:%=--runs %) $(SESSIONS:%=--sessions %)
+crash: setup ## SAVES of skills, RUNS in the background, SESSIONS of 30 programs and set times with all that carries them killed (KILLS of these), on SQLite and PostgreSQL
+	$(BIN)/python -m tests.benchmarks.crash $(SAVES:%=--saves %) $(RUNS:%=--runs %) $(SESSIONS:%=--sessions %) $(KILLS:%=--kills %)
 
 corpora: setup ## The public programs of CORPORA through the engine, and its tools through the registry
 	$(BIN)/python -m tests.benchmarks.compat $(CORPORA)/compat

@@ -27,6 +27,7 @@ from .base.startup.process_setup import LoopErrors
 from .base.stats.watchdog import LoopStats
 from .base.storage.opening import archive_of, definitions_of, open_workspace, watch_definitions, watch_store
 from .base.storage.whole_workspace import with_whole_workspace
+from .governance.access.standing import standing_in
 from .governance.audit.audit_log import AuditLog, audit_store
 from .governance.audit.trail import UNAUDITED, AuditTrail
 from .governance.policy.access import NO_POLICY, Decider
@@ -52,6 +53,7 @@ from .use_cases.runs.background.background_work import BackgroundWork
 from .use_cases.runs.executor import Executor
 from .use_cases.runs.isolations import Offer, offer
 from .use_cases.skills.duplicates import SkillHints
+from .use_cases.skills.schedules import Schedules
 from .use_cases.skills.search import SkillIndex
 from .use_cases.skills.service import SkillService
 from .use_cases.skills.use_cases import SkillContext
@@ -94,6 +96,7 @@ class App:
     sign_ins: SignIns
     notices: Notices
     readiness: Readiness
+    schedules: Schedules
     audit: AuditTrail = UNAUDITED
     replicas: Replicas | None = None
     """The other servers that are one sealab with this one; None where it is alone."""
@@ -321,6 +324,9 @@ async def _composed(
                     _background(executor, home, partial(background_pools, workspace)) as background,
                     AsyncExitStack() as ending,
                 ):
+                    standing = standing_in(settings, shared.operators or database)
+                    schedules = Schedules(skills, background, standing)
+                    background.work.fire = schedules.fire
                     app = App(
                         settings,
                         home,
@@ -336,6 +342,7 @@ async def _composed(
                         sign_ins,
                         shared.notices,
                         shared.readiness,
+                        schedules,
                         shared.audit,
                         shared.replicas,
                     )

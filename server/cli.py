@@ -195,6 +195,7 @@ _COMMANDS: Mapping[str, str] = {
     "tenants": "list, show, export and delete the tenants that share this server",
     "audit": "list what happened, and check that no line of it was changed",
     "skills": "store, run and test skills, import and export them",
+    "schedules": "have skills run at set times",
     "completion": "print the completion script of a shell",
 }
 """The commands and what each does, in the order of the help."""

@@ -15,6 +15,7 @@
     ├── VaultKeyWrong         the vault was made with another key
     ├── VaultDamaged          an entry of the vault was changed or is damaged
     ├── VaultFull             a scope has as many values as it may have
+    ├── ScheduleMoved         a schedule was fired or changed by another at the same moment
     ├── RunNotCut             a run that was to be taken up has ended, or a process is at work on it
     ├── JournalNotFound       no run of this id has a journal, or it has outlived its time
     ├── JournalErased         the journal of a run was erased, since it told of a person
@@ -138,6 +139,12 @@ class JournalErased(SkillsDbError):
             f"What was kept of the run {run_id} was erased by `sealab pii forget`, so it cannot be shown or run again. "
             "Run its code as a new run."
         )
+
+
+class ScheduleMoved(SkillsDbError):
+    """A schedule has changed since it was read: another server fired it, or its owner changed it."""
+
+    code = "schedule_moved"
 
 
 class RunNotCut(SkillsDbError):

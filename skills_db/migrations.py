@@ -37,8 +37,12 @@ class Migration:
     needs: str | None = None
 
 
+_SCHEDULES = """CREATE TABLE sealab_schedule (name TEXT NOT NULL PRIMARY KEY, owner TEXT NOT NULL,
+    next_time DOUBLE PRECISION, fired DOUBLE PRECISION, last_run TEXT, judged BIGINT NOT NULL, failures BIGINT NOT NULL,
+    attempt BIGINT NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, sealed BYTEA NOT NULL)"""
 MIGRATIONS: tuple[Migration, ...] = (
     Migration("0001_declared_tables", ()),
+    Migration("0002_schedules", (_SCHEDULES,)),
     Migration(
         "0041_skills_archived_and_used",
         (

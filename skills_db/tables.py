@@ -244,6 +244,20 @@ BACKGROUND = _table(
     _index("background_run_by_status", "status", "leased_until"),
     _index("background_run_by_owner", "owner", "status"),
 )
+SCHEDULE = _table(
+    "schedule",
+    _key("name"),
+    *_text("owner"),
+    *_seconds("next_time", "fired", null=True),
+    *_text("last_run", null=True),
+    *_whole("judged", "failures", "attempt"),
+    *_text("outcome", "reason"),
+    *_bytes("sealed"),
+)
+"""What runs at set times. Without a `next_time` it is paused, for the `reason`, which else says of the last time.
+
+A time is fired by the transaction that both queues the run and moves `next_time` on from it, so once and no less.
+"""
 
 # Who may call, and what was done.
 TOKEN = _table(

@@ -14,7 +14,7 @@ Everything here blocks: call it from a thread.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -26,6 +26,7 @@ from ..tables import BACKGROUND, JOURNAL
 from ..vault_keys import SealBroken
 from .approval_links import ApprovalLink, judged, signed
 from .records import ENDED, QUEUED, RUNNING, WAITING
+from .schedule_store import ScheduleStore, any_due
 from .sealing import JournalKeys
 
 if TYPE_CHECKING:
@@ -89,9 +90,13 @@ class BackgroundState:
 
 
 def may_begin(database: Database, now: float) -> bool:
-    """Return whether a background run in a database waits for a process, at that time in seconds since 1970."""
+    """Return whether a background run in a database waits for a process, at that time in seconds since 1970.
+
+    So does one whose set time has come.
+    """
     with database.read() as connection:
-        return connection.execute(sa.select(1).where(*_may_begin(now)).limit(1)).first() is not None
+        queued = connection.execute(sa.select(1).where(*_may_begin(now)).limit(1)).first() is not None
+        return queued or any_due(connection, now)
 
 
 class BackgroundStore:
@@ -105,14 +110,28 @@ class BackgroundStore:
         self._begins: dict[str, int] = {}
         """The runs that this process took, each with how often it was begun by then."""
         self._settle_seconds = 0.0
+        self.schedules = ScheduleStore(database, self._keys)
 
-    def put(self, run_id: str, scope: str, request: Told, *, expires: float, most: int) -> bool:
-        """Queue a run; False where `most` of its owner wait already. Once it returns, the run survives a crash."""
+    def put(
+        self,
+        run_id: str,
+        scope: str,
+        request: Told,
+        *,
+        expires: float,
+        most: int,
+        beside: Callable[[Connection], None] = lambda _connection: None,
+    ) -> bool:
+        """Queue a run; False where `most` of its owner wait already. Once it returns, the run survives a crash.
+
+        `beside` is done in the same transaction; where it raises, nothing is queued.
+        """
         row = self._row(run_id, scope, request, expires)
         queued = sa.select(sa.func.count()).where(_RUN.owner == row["owner"], _RUN.status == QUEUED)
         with self._database.transaction() as connection:
             if connection.execute(queued).scalar_one() >= most:
                 return False
+            beside(connection)
             connection.execute(BACKGROUND.insert(), row)
         return True
 
@@ -142,6 +161,10 @@ class BackgroundStore:
     def has_work(self) -> bool:
         """Return whether a run waits for a process."""
         return may_begin(self._database, self._database.now())
+
+    def now(self) -> float:
+        """Return the time by the clock of the database, in seconds since 1970."""
+        return self._database.now()
 
     def claim(self, lease_seconds: float, *, most: int) -> Claimed | None:
         """Take the next run: of those whose owners have the fewest under way, the one that waits longest.

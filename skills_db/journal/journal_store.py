@@ -54,6 +54,7 @@ from .records import (
     parted,
     tools_called,
 )
+from .schedule_store import ScheduleStore
 from .sealing import JournalKeys
 
 if TYPE_CHECKING:
@@ -326,7 +327,7 @@ class JournalStore:
         return len(found)
 
     def forget(self, holds: Callable[[str], bool], *, scope: str | None = None, erases: bool = True) -> list[str]:
-        """Erase the journals and background runs in which `holds` is true of any text, and return their runs.
+        """Erase the journals, background runs and schedules in which `holds` is true of any text; return their runs.
 
         One that cannot be read goes too, and so does a background run that has not ended and whose journal goes. Each
         stays in the list as erased. Without `erases` nothing is changed.
@@ -341,6 +342,7 @@ class JournalStore:
         if erases:
             erase_background(self._database, queued, unended=gone)
             erase(self._database, self._keys, gone)
+            ScheduleStore(self._database, self._keys).forget(partial(_any_text, holds), owner)
             self._sizes.clear()
         return [*gone, *(run_id for run_id in queued if run_id not in gone)]
 
@@ -352,8 +354,12 @@ class JournalStore:
             return list(connection.execute(wanted).scalars())
 
     def forget_scope(self, owner: str) -> int:
-        """Erase every journal and background run of the scope that the database calls so; return how many journals."""
+        """Erase all journals, background runs and schedules of the scope that the database calls so.
+
+        Return how many journals there were.
+        """
         run_ids = self.of_owner(owner)
+        ScheduleStore(self._database, self._keys).forget(None, owner)
         erase_background(self._database, (), owner=owner)
         erase(self._database, self._keys, run_ids)
         self._sizes.pop(owner, None)

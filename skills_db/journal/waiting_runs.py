@@ -10,13 +10,18 @@ _MAY_BEGIN = "SELECT 1 FROM sealab_background_run WHERE status IN ('queued', 'ru
 
 
 def any_may_begin(file: Path, now: float) -> bool:
-    """Return whether a background run in the file is nobody's, and waits for no answer. Blocks."""
-    return _any(file, _MAY_BEGIN, (now,))
+    """Return whether a background run in the file is nobody's, and waits for no answer, or one is due. Blocks."""
+    return _any(file, _MAY_BEGIN, (now,)) or any_due(file, now)
 
 
 def any_wait(file: Path) -> bool:
     """Return whether a background run in the file has not ended; False where there is no such file or table. Blocks."""
     return _any(file, "SELECT 1 FROM sealab_background_run WHERE status <> 'ended' LIMIT 1", ())
+
+
+def any_due(file: Path, now: float, *, judges: bool = False) -> bool:
+    """Return whether the time of a schedule in the file has come, or with `judges`, its last run is to be. Blocks."""
+    return _any(file, "SELECT 1 FROM sealab_schedule WHERE next_time <= ? OR judged < ? LIMIT 1", (now, float(judges)))
 
 
 def _any(file: Path, query: str, values: tuple[float, ...]) -> bool:

@@ -6,6 +6,7 @@ A middleware of the SDK, the outermost one, over both transports and in both pro
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -31,18 +32,44 @@ _RESULT_TYPE_SINCE = "2026-07-28"
 """The first version of the protocol in which a result says of what type it is."""
 
 
-@dataclass(slots=True)
+LASTING_SECONDS = 60.0
+"""How long a run goes on whose stream broke, and how long a call sent again joins it."""
+
+
+@dataclass(slots=True, eq=False)
 class Peer:
-    """A waiting HTTP request, and the work that is done for it."""
+    """A waiting request, and the work that is done for it. `runs` are those that outlast a break of its stream.
+
+    `broke_at` is when its stream broke before its answer was sent, in seconds of the event loop.
+    """
 
     gone: bool = False
     works: set[CancelScope] = field(default_factory=set)
+    runs: set[asyncio.Future[Any]] = field(default_factory=set)
+    broke_at: float | None = None
+    left: list[Callable[[], None]] = field(default_factory=list)
+    """Called once it has left."""
+
+    @classmethod
+    def of(cls, request: object) -> Peer:
+        """Return that of an HTTP request; what came over the standard streams has one that never breaks."""
+        peer = getattr(request, "scope", {}).get(PEER)
+        return peer if isinstance(peer, cls) else cls(gone=True)
+
+    async def broken(self) -> None:
+        """Note that the stream broke, and return once its runs have ended, or `LASTING_SECONDS` later."""
+        now = asyncio.get_running_loop().time()
+        self.broke_at = now if self.broke_at is None else self.broke_at
+        if self.runs:
+            await asyncio.wait(set(self.runs), timeout=max(self.broke_at + LASTING_SECONDS - now, 0))
 
     def leave(self) -> None:
         """End the work: its answer can no longer be delivered. May be called twice."""
         self.gone = True
         for work in self.works:
             work.cancel()
+        while self.left:
+            self.left.pop()()
 
 
 @dataclass(eq=False, slots=True)

@@ -3,6 +3,8 @@
 Up to 2025-11-25 a server sends its question while the call waits. From 2026-07-28 on a call that has a question ends
 with it, and the client calls again with the answer (SEP-2322): meanwhile the work goes on waiting here, and nowhere
 else, so the second call must reach the same server.
+
+A call that is sent again (`sent_calls`) goes on with that work too, and is asked what the first one would be.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from functools import partial
 from typing import Any, cast
 
 from mcp.server.mcpserver import Context
+from mcp.server.session import ServerSession
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
     CallToolResult,
@@ -28,11 +31,15 @@ from mcp.types import (
     InputRequiredResult,
 )
 
+from ....sandbox.job import Status
 from ...base.errors import RequestRefused
 from ...base.identity import Identity, Right
+from ...base.lru import Lru
 from ...base.terminal_escaping import visible
 from ...governance.caller import Ask, Caller, NobodyAnswers, NoMoreQuestions, OpenLink, or_no
 from ...governance.scopes import caller_of
+from .draining import LASTING_SECONDS, Peer
+from .sent_calls import SentCall, joined
 
 ANSWER_SECONDS = 300.0
 """How long a user may take to answer; after that nobody answers."""
@@ -53,6 +60,8 @@ _KEPT_SECONDS = 60.0
 _SETTLE_SECONDS = 0.05
 """How long a further question is waited for, so that those that are asked at the same time make one round."""
 _SETTLE_TIMES_MAX = 10
+_KEYS_MAX = 1000
+"""How many calls with keys are known after they have ended; the reports of the last of them are kept by journals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +118,17 @@ class _Suspended:
     """Work that is under way, with the questions that it waits for.
 
     `session` is the session of code in which it runs, if it does. `absent` says that its user did not answer in time.
+    `sent` is there where a call may join it, and `peers` are the requests that wait for it, the newest of all `newest`.
     """
 
     context: Context[Any, Any]
     session: str | None = None
     link: str | None = None
+    sent: SentCall | None = None
+    newest: Peer = field(default_factory=Peer)
+    peers: set[Peer] = field(default_factory=set)
+    moved: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once another request goes on in the place of the newest."""
     rounds: int = 0
     asked_at: float = 0.0
     absent: bool = False
@@ -147,6 +162,15 @@ class _Suspended:
         finally:
             self.questions.pop(name, None)
 
+    def broke(self) -> bool:
+        """Return whether the stream of the newest request for it broke, and it may be joined for that."""
+        broke_at = self.newest.broke_at
+        return broke_at is not None and asyncio.get_running_loop().time() - broke_at < LASTING_SECONDS
+
+    def ends_without(self, peer: Peer) -> bool:
+        """Return whether nobody waits for it once a request does not; one that broke waits, unless it is cancelled."""
+        return not any(peer.broke_at is not None or each.broke_at is None for each in self.peers - {peer})
+
     def give_up(self) -> None:
         """Have nobody answer what is asked, now and later."""
         self.absent = True
@@ -163,6 +187,13 @@ class Conversations:
     wanted: Counter[str] = field(default_factory=Counter)
     """How many calls are at work in a session of code or wait for it, without those that wait for a user."""
 
+    sent: list[_Suspended] = field(default_factory=list)
+    """What calls that are sent again may join."""
+    ended: Lru[tuple[str, str | None], tuple[SentCall, str]] = field(default_factory=lambda: Lru(_KEYS_MAX))
+    """The calls with keys that have ended, each with its run."""
+    recorded: Callable[[Context[Any, Any], str], Awaitable[CallToolResult]] | None = None
+    """Returns the answer of a run that has ended."""
+
     async def hold(
         self,
         context: Context[Any, Any],
@@ -171,35 +202,80 @@ class Conversations:
         session: str | None = None,
         parks: bool = False,
         link: str | None = None,
+        sent: SentCall | None = None,
     ) -> CallToolResult:
         """Do the work of one request, or go on with what an earlier request began; return its answer or its questions.
 
         `session` names the session of code in which it works, with its owner. Work that `parks` is told where nobody
         answers (`NobodyAnswers`); to all other it is a no. With a `link` the user is asked to open it, and an empty
-        text says that they will. Raises `RequestRefused` where the request answers questions that are no longer open.
+        text says that they will. Where the call was `sent` before, it joins that one. Raises `RequestRefused` where the
+        request answers questions that are no longer open, or has the key of another call.
         """
         if context.request_state is not None:
             return await self.resume(context, context.request_state)
+        if sent is not None and (answer := self._joined(context, sent)) is not None:
+            return joined(await answer)
         with self._wanted(session):
-            return await self._begin(context, work, session, parks=parks, link=link)
+            return await self._begin(context, work, session, parks=parks, link=link, sent=sent)
 
     async def _begin(
-        self, context: Context[Any, Any], work: Work, session: str | None, *, parks: bool, link: str | None
+        self,
+        context: Context[Any, Any],
+        work: Work,
+        session: str | None,
+        *,
+        parks: bool,
+        link: str | None,
+        sent: SentCall | None,
     ) -> CallToolResult:
         asks, opens = link is not None or can_be_asked(context), can_open_links(context)
-        if not asks and not opens:
-            return await work(Client(lambda: context))
-        if not _has_rounds(context):
-            asking = _asking(context) if link is None else partial(_asked_to_open, context, link)
+        held = _Suspended(context, session, link, sent)
+        client = Client(lambda: held.context)
+        if asks or opens:
+            has_rounds = _has_rounds(context)
+            asking, opening = (held.approve, held.open) if has_rounds else (_asking(held), partial(_open, held))
             asking = asking if parks else or_no(asking)
-            return await work(
-                Client(lambda: context, asking if asks else None, partial(_open, context) if opens else None)
-            )
-        held = _Suspended(context, session, link)
-        asker = held.approve if parks else or_no(held.approve)
-        client = Client(lambda: held.context, asker if asks else None, held.open if opens else None)
+            client = Client(client.newest, asking if asks else None, opening if opens else None)
+        if sent is None and client.ask is None and client.open_link is None:
+            return await work(client)
         held.task = asyncio.ensure_future(work(client))
+        if sent is not None:
+            self.sent.append(held)
+            held.task.add_done_callback(lambda _task: self._drop(held))
         return await self._next(held)
+
+    def _joined(self, context: Context[Any, Any], sent: SentCall) -> Awaitable[CallToolResult] | None:
+        """Return what gives the answer of the call that one joins, None for one that is new."""
+        for held in self.sent:
+            if held.sent is not None and sent.is_again(held.sent, broke=held.broke()):
+                return self._go_on(context, held)
+        ended = self.ended.get((sent.caller.scope, sent.key))
+        if ended is None or self.recorded is None or not sent.is_again(ended[0], broke=False):
+            return None
+        return self.recorded(context, ended[1])
+
+    def _drop(self, held: _Suspended) -> None:
+        """Have no call join work that has ended, unless its stream broke: for a while after that."""
+        if held not in self.sent or held.task is None or not held.task.done() or not held.newest.gone:
+            return
+        if held.broke():
+            asyncio.get_running_loop().call_later(LASTING_SECONDS, self._drop, held)
+            return
+        self.sent.remove(held)
+        failed = held.task.cancelled() or held.task.exception() is not None
+        structured = None if failed else getattr(held.task.result(), "structured_content", None)
+        if held.sent is not None and held.sent.key is not None and structured and structured["status"] != Status.BUSY:
+            self.ended[held.sent.caller.scope, held.sent.key] = held.sent, str(structured["run_id"])
+
+    async def _go_on(self, context: Context[Any, Any], held: _Suspended) -> CallToolResult:
+        """Wait for work that another request began, for a request that goes on in its place."""
+        held.context = context
+        held.moved.set()
+        held.moved = asyncio.Event()
+        if held.questions:
+            held.asked.set()
+        with self._wanted(held.session):
+            return await self._next(held)
 
     async def resume(self, context: Context[Any, Any], state: str) -> CallToolResult:
         """Go on with what an earlier request began; return its answer or its next questions.
@@ -215,28 +291,38 @@ class Conversations:
             raise RequestRefused(
                 "The run that asked this has ended: its answer came too late, or to another server. Run the code again."
             )
-        held.context = context
         for name, answer in (context.input_responses or {}).items():
             question = held.questions.pop(name, None)
             if question is not None:
                 question.take(answer)
-        with self._wanted(held.session):
-            return await self._next(held)
+        return await self._go_on(context, held)
 
     async def _next(self, held: _Suspended) -> CallToolResult:
         """Wait for the end of the work, or return its next questions, which the SDK takes in place of its result."""
         assert held.task is not None
         asked = asyncio.ensure_future(held.asked.wait())
+        peer = held.newest = Peer.of(held.context.request_context.request)
+        held.peers.add(peer)
+        if held.sent is not None:
+            peer.runs.add(held.task)
+            peer.left.append(lambda: self._drop(held))
         try:
             await asyncio.wait({held.task, asked}, return_when=asyncio.FIRST_COMPLETED)
             await _settled(held)
-            if held.task.done():
+            if held.task.done() and not held.task.cancelled():
                 return await held.task
+            if held.task.done():
+                raise RequestRefused("The call was cancelled by another that had joined it. Call again.")
         except asyncio.CancelledError:
-            held.task.cancel()
+            if held.ends_without(peer):
+                held.task.cancel()
+                if held in self.sent:
+                    self.sent.remove(held)
             raise
         finally:
             asked.cancel()
+            held.peers.discard(peer)
+            peer.runs.discard(held.task)
         held.asked.clear()
         held.rounds += 1
         held.asked_at = asyncio.get_running_loop().time()
@@ -329,7 +415,10 @@ def _has_rounds(context: Context[Any, Any]) -> bool:
     return version is not None and version >= ROUNDS_SINCE
 
 
-def _asking(context: Context[Any, Any]) -> Ask:
+def _asking(held: _Suspended) -> Ask:
+    """Return what asks the user of the newest request."""
+    if held.link is not None:
+        return partial(_asked_to_open, held, held.link)
     one_at_a_time = asyncio.Lock()
     absent = False
 
@@ -340,7 +429,7 @@ def _asking(context: Context[Any, Any]) -> Ask:
             async with one_at_a_time, asyncio.timeout(ANSWER_SECONDS):
                 if absent:
                     raise NobodyAnswers
-                answer = await context.session.elicit_form(visible(text), form, related_request_id=context.request_id)
+                answer = await _asked(held, lambda context: _elicit_form(context, text, form))
         except TimeoutError:
             absent = True
             raise NobodyAnswers from None
@@ -351,12 +440,35 @@ def _asking(context: Context[Any, Any]) -> Ask:
     return ask
 
 
-async def _asked_to_open(context: Context[Any, Any], link: str, text: str, _choices: Sequence[str]) -> str | None:
+async def _asked(held: _Suspended, ask: Callable[[Context[Any, Any]], Awaitable[ElicitResult]]) -> ElicitResult:
+    """Ask at the newest request, and again at each that goes on in its place."""
+    while True:
+        asking = asyncio.ensure_future(ask(held.context))
+        moved = asyncio.ensure_future(held.moved.wait())
+        try:
+            await asyncio.wait({asking, moved}, return_when=asyncio.FIRST_COMPLETED)
+            if asking.done():
+                return asking.result()
+        finally:
+            asking.cancel()
+            moved.cancel()
+
+
+async def _elicit_form(context: Context[Any, Any], text: str, form: dict[str, Any]) -> ElicitResult:
+    session: ServerSession = context.session
+    return await session.elicit_form(visible(text), form, related_request_id=context.request_id)
+
+
+async def _elicit_url(context: Context[Any, Any], text: str, link: str) -> ElicitResult:
+    session: ServerSession = context.session
+    mark = secrets.token_urlsafe(16)
+    return await session.elicit_url(visible(text), link, mark, related_request_id=context.request_id)
+
+
+async def _asked_to_open(held: _Suspended, link: str, text: str, _choices: Sequence[str]) -> str | None:
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
-            answer = await context.session.elicit_url(
-                visible(text), link, secrets.token_urlsafe(16), related_request_id=context.request_id
-            )
+            answer = await _asked(held, lambda context: _elicit_url(context, text, link))
     except TimeoutError:
         raise NobodyAnswers from None
     except MCPError:
@@ -364,8 +476,8 @@ async def _asked_to_open(context: Context[Any, Any], link: str, text: str, _choi
     return _opened(answer)
 
 
-async def _open(context: Context[Any, Any], text: str, link: str) -> bool:
-    return await _asked_to_open(context, link, text, ()) is not None
+async def _open(held: _Suspended, text: str, link: str) -> bool:
+    return await _asked_to_open(held, link, text, ()) is not None
 
 
 def _opened(answer: object) -> str | None:

@@ -39,6 +39,7 @@ from .answers import (
     query_note,
 )
 from .elicitation import Client, Conversations
+from .sent_calls import SentCall
 from .strict_tool import mcp_tool
 
 Tags = Annotated[
@@ -133,7 +134,8 @@ class SkillTools:
             execution = await skills.run(self.context, asked, progress=client.progress)
             return self.answers.of(execution, connection, format)
 
-        return await self.conversations.hold(ctx, run)
+        sent = SentCall.of(ctx, caller, skill=[name, given, version, timeout_seconds, memory_mb, format])
+        return await self.conversations.hold(ctx, run, sent=sent)
 
     @mcp_tool(
         ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False),

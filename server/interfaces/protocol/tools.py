@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, ToolAnnotations
@@ -14,13 +14,13 @@ from ....sandbox.job import Json
 from ...app import App
 from ...base.identity import DEFAULT_TENANT, Right
 from ...base.settings import Surface
-from ...governance.caller import Caller
+from ...governance.caller import LOCAL, Caller
 from ...governance.scopes import caller_of, connection_of, is_principal, session_of
 from ...use_cases.runs.background.background import executed_or_parked
 from ...use_cases.runs.background.background_reports import RunState
 from ...use_cases.runs.isolations import AUTO
 from ...use_cases.runs.report import Report
-from ...use_cases.runs.request import CodeRequest
+from ...use_cases.runs.request import CodeRequest, request_told
 from ...use_cases.upstream_tools.discovery import LIMIT_DEFAULT, server_name
 from .answers import (
     READS,
@@ -36,6 +36,8 @@ from .background_tools import RunReport, RunTools
 from .elicitation import Client, Conversations
 from .privacy_tools import PrivacyTools
 from .registry_tools import RegistryTools
+from .schedule_tools import ScheduleTools
+from .sent_calls import SentCall
 from .skill_tools import SkillTools
 from .statistics_report import Statistics, statistics_of
 from .strict_tool import StrictTool, mcp_tool, tools_by
@@ -82,7 +84,13 @@ search_tool_docs("words"), describe_server(name), capability_summary().\
 def tools_of(app: App) -> list[StrictTool]:
     """Return the tools that the operator's surface shows, with the operator's defaults in their schemas."""
     settings = app.settings
-    conversations, answers = Conversations(), RunAnswers(settings.output_format)
+    answers = RunAnswers(settings.output_format)
+
+    async def recorded(ctx: Context[Any, Any], run_id: str) -> CallToolResult:
+        caller = caller_of(ctx.request_context)
+        return answers.of_state(await app.background.state(run_id, caller.scope), connection_of(ctx.request_context))
+
+    conversations = Conversations(recorded=recorded)
     if settings.surface is Surface.BRIDGE:
         tools = tools_by(BridgeTools(app, conversations, answers))
         tools["run_python"].description = RUN_PYTHON
@@ -98,6 +106,7 @@ def tools_of(app: App) -> list[StrictTool]:
             RunTools(app.background, conversations, answers),
             RegistryTools(app.registry),
             SkillTools(app.skills, conversations, answers),
+            ScheduleTools(app.schedules, conversations),
             *([] if app.privacy.is_off else [PrivacyTools(app.privacy)]),
             WorkspaceTools(app.workspace, app.privacy, app.executor, settings.output_max_chars),
             StatisticsTools(app),
@@ -147,8 +156,12 @@ class _Runs:
     ) -> CallToolResult:
         app, caller, connection = self.app, request.caller, connection_of(ctx.request_context)
         session = None if request.session is None else session_of(caller.scope, request.session)
+        asked = request_told(replace(request, caller=LOCAL))
+        sent = SentCall.of(ctx, caller, code=asked, background=request.background, form=form)
 
         async def run(client: Client) -> CallToolResult:
+            if request.background:
+                return self.answers.of_state(await app.background.submit(request), connection)
             asked = replace(request, caller=client.asking(caller))
             execution = await executed_or_parked(app.executor, app.background, asked, progress=client.progress)
             if isinstance(execution, RunState):
@@ -156,7 +169,7 @@ class _Runs:
             app.executor.last_runs.note(caller.scope, execution.report["run_id"])
             return self.answers.of(execution, connection, form)
 
-        return await self.conversations.hold(ctx, run, session=session, parks=parks)
+        return await self.conversations.hold(ctx, run, session=session, parks=parks, sent=sent)
 
 
 class CodeTools(_Runs):
@@ -187,10 +200,8 @@ class CodeTools(_Runs):
             isolation=isolation,
             dry_run=dry_run,
             caller=caller_of(ctx.request_context),
+            background=background,
         )
-        if background:
-            state = await self.app.background.submit(request)
-            return self.answers.of_state(state, connection_of(ctx.request_context))
         has_get_run = self.app.settings.surface is Surface.FULL
         return await self._run(ctx, request, format, parks=has_get_run)
 

@@ -149,10 +149,11 @@ class Report(TypedDict):
     `images`. `tables` says what the tables in these and in the result are.
     `returns` says what tools return that the code called, where the caller has not seen it before. A dry run has
     `dry_run`, even where there was nothing to note down; `made_up` says of which tools the code was given made-up
-    answers, and why.
+    answers, and why. `joined` says that the call was sent before, and that this is the report of the run of then.
     """
 
     run_id: str
+    joined: NotRequired[bool]
     success: bool
     status: str
     result: object

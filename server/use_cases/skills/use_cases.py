@@ -409,6 +409,20 @@ async def run(context: SkillContext, request: RunSkillRequest, *, progress: Prog
 
     `error.line` is a line of the skill. Raises `SkillNotFound`, `ArgumentsRefused`, and what `execute` does.
     """
+    code, skill = await request_to_run(context, request)
+    execution = await execute(context.executor, code, progress=progress)
+    error = execution.report["error"]
+    line = None if error is None else line_of_skill(skill.draft.name, error["traceback"])
+    if error is not None and line is not None:
+        execution.report["error"] = ErrorReport(**{**error, "line": line})
+    return execution
+
+
+async def request_to_run(context: SkillContext, request: RunSkillRequest) -> tuple[CodeRequest, StoredSkill]:
+    """Return the program that runs a version of a skill, and that version.
+
+    Raises `SkillNotFound` and `ArgumentsRefused`.
+    """
     skill = await stored(context, request.name, request.version)
     draft = skill.draft
     await in_thread(Kind.SEARCH, partial(judge_arguments, draft.name, draft.parameters, request.arguments))
@@ -424,12 +438,7 @@ async def run(context: SkillContext, request: RunSkillRequest, *, progress: Prog
         isolation=isolation,
         caller=request.caller,
     )
-    execution = await execute(context.executor, code, progress=progress)
-    error = execution.report["error"]
-    line = None if error is None else line_of_skill(draft.name, error["traceback"])
-    if error is not None and line is not None:
-        execution.report["error"] = ErrorReport(**{**error, "line": line})
-    return execution
+    return code, skill
 
 
 async def delete(context: SkillContext, name: str, *, caller: Caller = LOCAL) -> DeletedSkill:

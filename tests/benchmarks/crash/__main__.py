@@ -1,6 +1,6 @@
 """What was acknowledged, while whoever does it is killed at random moments, on SQLite and PostgreSQL: see `make crash`.
 
-    python -m tests.benchmarks.crash [--saves N] [--runs N] [--sessions N] [--only PART]… [--database KIND]… [--seed N]
+    python -m tests.benchmarks.crash [--saves N] [--runs N] [--sessions N] [--kills N] [--only PART]… [--database KIND]… [--seed N]
 
 A line for each part and database says what was done, what was killed, and how much is wrong. Exits 1 where something is.
 The seed decides the moments, as far as it can.
@@ -17,6 +17,7 @@ from functools import partial
 from .places import place_of
 from .runs import runs_survive
 from .saves import ServerLife, StoreLife, saves_survive
+from .schedules import schedules_survive
 from .sessions import sessions_survive
 
 SHOWN_MAX = 20
@@ -27,7 +28,8 @@ def main() -> int:
     parser.add_argument("--saves", type=int, default=1000)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--sessions", type=int, default=3)
-    parser.add_argument("--only", action="append", help="store, server, runs or sessions; may be repeated")
+    parser.add_argument("--kills", type=int, default=1000, help="of those that fire schedules")
+    parser.add_argument("--only", action="append", help="store, server, runs, sessions or schedules; may be repeated")
     parser.add_argument("--database", choices=("sqlite", "postgresql"), action="append")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
     options = parser.parse_args()
@@ -36,6 +38,7 @@ def main() -> int:
         "server": partial(saves_survive, life=ServerLife, saves=options.saves),
         "runs": partial(runs_survive, runs=options.runs),
         "sessions": partial(sessions_survive, sessions=options.sessions),
+        "schedules": partial(schedules_survive, kills=options.kills),
     }
     print(f"seed {options.seed}")
     broken = False

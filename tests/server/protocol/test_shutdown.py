@@ -21,6 +21,7 @@ import psutil
 import pytest
 
 from sealab.server.base.errors import shortage_in
+from sealab.server.interfaces.protocol import draining
 
 from ...waiting import wait_until
 from ..conftest import SEALAB, HttpServer, environment, http_process, http_server
@@ -389,13 +390,16 @@ def cancelled(url: str) -> int:
     return int(statistics["structuredContent"]["runs"]["by_status"]["cancelled"])
 
 
-def test_a_run_ends_whose_caller_closed_its_connection_or_deleted_its_session(tmp_path: Path) -> None:
+def test_a_run_ends_whose_caller_closed_its_connection_or_deleted_its_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(draining, "LASTING_SECONDS", 0.1)
     with http_server(tmp_path) as url:
         begin(tmp_path, url, ENDLESS, MODERN).close()
         wait_until(lambda: cancelled(url) == 1)
         session = headers_in("2025", url)
-        for _ in range(8):  # more than there are workers
-            begin(tmp_path, url, ENDLESS, session).close()
+        for number in range(8):  # more than there are workers
+            begin(tmp_path, url, f"{ENDLESS}  # {number}", session).close()
         wait_until(lambda: cancelled(url) == 9)
         assert post(url, call("6 * 7"), **session).message["result"]["structuredContent"]["result"] == 42
         running = begin(tmp_path, url, ENDLESS, session)

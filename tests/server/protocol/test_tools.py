@@ -16,7 +16,7 @@ TOOLS = {
     *("save_skill", "load_skill", "list_skills", "run_skill", "delete_skill", "review_skills"),
     *("sanitize_pii", "restore_pii"),
     *("write_workspace_file", "read_workspace_file", "list_workspace_files", "delete_workspace_file"),
-    "get_execution_stats",
+    *("add_schedule", "list_schedules", "remove_schedule", "get_execution_stats"),
 }
 
 
@@ -48,6 +48,7 @@ async def test_the_tools_of_the_contract_are_listed_with_schemas_and_hints(calle
     assert reading == {
         *("search_tools", "get_tool_definition", "list_tool_categories", "load_skill", "list_skills"),
         *("review_skills", "restore_pii", "read_workspace_file", "list_workspace_files", "get_execution_stats"),
+        "list_schedules",
     }
 
 

@@ -139,6 +139,7 @@ TOOLS: tuple[Line, ...] = (
     tool("list_skills", mate=YES),
     tool("list_skills", mate=YES, query="canary"),
     tool("run_skill", mate=YES, name="canary_skill"),
+    tool("list_schedules", owner=ANY, mate=ANY),
     Line(
         "sanitize_pii",
         lambda _team, member: member.call("sanitize_pii", text=f"mail {EMAIL}"),
@@ -174,6 +175,8 @@ CHANGES: tuple[Line, ...] = (
     tool("write_workspace_file", ANY, ANY, filename="canary.txt", content="overwritten"),
     tool("delete_workspace_file", ANY, ANY, filename="canary.txt"),
     tool("delete_skill", ANY, ANY, name="canary_skill"),
+    tool("add_schedule", ANY, ANY, name="canary", skill="canary_skill", every="daily 07:00 UTC"),
+    tool("remove_schedule", ANY, ANY, name="canary"),
     tool("get_run", ANY, ANY, run_id="{BACKGROUND}", cancel=True),
     tool("save_skill", ANY, ANY, name="canary_skill", code="def canary_skill():\n    return 2"),
 )

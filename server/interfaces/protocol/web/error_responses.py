@@ -27,17 +27,17 @@ class Answering:
     def __init__(self, send: Send) -> None:
         self._send = send
         self._is_started = False
-        self._is_complete = False
+        self.is_complete = False
 
     async def send(self, message: Message) -> None:
         """Send a part of the answer."""
         self._is_started = True
-        self._is_complete = message["type"] == "http.response.body" and not message.get("more_body", False)
+        self.is_complete = message["type"] == "http.response.body" and not message.get("more_body", False)
         await self._send(message)
 
     async def end(self, instead: ASGIApp, scope: Scope, receive: Receive) -> None:
         """End the answer as it stands; where nothing of it was sent, `instead` answers."""
         if not self._is_started:
             await instead(scope, receive, self._send)
-        elif not self._is_complete:
+        elif not self.is_complete:
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -39,9 +39,9 @@ class Exchanges:
     `why_not_ready` says why a call would not be taken now, or None; `warning` what an operator should look at, or None;
     `upstreams` how the upstream servers stand.
 
-    A request whose connection closes before its answer ends what is worked on for it. MCP 2025-11-25 says that a lost
-    connection should not count as a cancellation, since the client may resume the stream; these streams cannot be
-    resumed (there is no event store), so the answer could not be delivered.
+    A request whose connection closes before its answer ends what is worked on for it, but for runs: these go on for
+    `LASTING_SECONDS`, so that the call can be sent again. In 2026-07-28 a client cancels by closing the stream, which
+    nothing tells from a stream that broke; MCP 2025-11-25 has a message for it, and a lost connection is none.
     """
 
     def __init__(
@@ -101,14 +101,16 @@ class Exchanges:
         exchange = _Exchange(task)
         scope[PEER] = exchange.peer
         self._open.add(exchange)
+        answer = Answering(send)
 
         async def received() -> Message:
             message = await receive()
             if message["type"] == "http.request" and not message.get("more_body", False):
                 exchange.received = scope["method"] == "POST"
+            if message["type"] == "http.disconnect" and not answer.is_complete:
+                await exchange.peer.broken()
             return message
 
-        answer = Answering(send)
         try:
             await self._app(scope, received, answer.send)
         except asyncio.CancelledError:

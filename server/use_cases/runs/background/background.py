@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .....skills_db.journal.approval_links import ApprovalLink
     from .....skills_db.journal.background_store import BackgroundState, BackgroundStore
     from .....skills_db.journal.records import Journal as RunRecord
+    from .....skills_db.sql import Connection
     from ...journal.journal import Journal
     from ..executor import Executor
     from .background_work import BackgroundWork
@@ -53,6 +54,7 @@ WAIT_SECONDS_MAX = 300.0
 _POLL_SECONDS = (0.25, 0.5, 1.0, 2.0)
 """How often a run is looked for that another process runs; the last for good."""
 _T = TypeVar("_T")
+Beside = Callable[["Connection"], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +80,10 @@ class Background:
     place: str = ""
     """What stands before the token in the path of a link that answers a question: the tenant, with a slash."""
 
-    async def submit(self, request: CodeRequest) -> RunState:
+    async def submit(self, request: CodeRequest, beside: Beside | None = None) -> RunState:
         """Queue a run. Once this returns, it survives the end of the server.
 
+        `beside` is done in the transaction that queues it; nothing is queued where that raises.
         Raises `RequestRefused` for what the operator does not allow, `Busy` where the caller or its tenant has used up
         its share, and what writing to the database raises.
         """
@@ -103,9 +106,12 @@ class Background:
         except Busy as busy:
             self.audit.limited(request.caller, busy.limit)
             raise
-        run_id, scope, told = new_run_id(), request.caller.scope, request_told(request)
+        run_id, scope, told = request.run_id or new_run_id(), request.caller.scope, request_told(request)
         expires = self.work.now() + self.journal.life_of(scope)
-        put = await self._ask(lambda store: store.put(run_id, scope, told, expires=expires, most=self.queue_max))
+        more = {} if beside is None else {"beside": beside}
+        put = await self._ask(
+            lambda store: store.put(run_id, scope, told, expires=expires, most=self.queue_max, **more)
+        )
         if not put:
             self.audit.limited(request.caller, "BACKGROUND_QUEUE_MAX")
             raise RequestRefused(

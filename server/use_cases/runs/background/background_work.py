@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -110,6 +110,8 @@ class BackgroundWork:
         self._is_silent = False
         self._closing = False
         self._purged = 0.0
+        self.fire: Callable[[], Awaitable[None]] | None = None
+        """Queues what is due at a set time."""
 
     @staticmethod
     def now() -> float:
@@ -176,6 +178,8 @@ class BackgroundWork:
             await asyncio.wait(self._tasks, timeout=_CLOSING_SECONDS)
 
     async def _take_all(self) -> None:
+        if self.fire is not None and not self._closing and await in_thread(Kind.DATABASE, self._any_due, charged=False):
+            await self.fire()
         if not await in_thread(Kind.DATABASE, self._any_wait, charged=False):
             return
         most = max(1, self._runs_max // 2)
@@ -188,6 +192,15 @@ class BackgroundWork:
             task = asyncio.create_task(self._run(active))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+    def _any_due(self) -> bool:
+        """Return whether the time of a schedule has come, without opening the database for it. Blocks."""
+        from .....skills_db.journal.waiting_runs import any_due
+
+        if self._file is not None:
+            return any_due(self._file, time.time(), judges=True)
+        store = self._journal.background()
+        return bool(store.schedules.due(store.now()))
 
     def _any_wait(self) -> bool:
         """Return whether a run waits, without opening the database for it. Blocks."""

@@ -1,0 +1,231 @@
+"""Calls that are sent again after their streams broke, or with an idempotency key, over a real connection."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sealab.server.interfaces.protocol import draining
+
+from ...conftest import http_server
+from ...upstream_tools.test_registry import configure
+from .raw import MODERN, Answer, begun, call, opened, post, read
+from .test_rights_gate import ASKABLE, NOTES, YES, question_of
+from .tokens import made
+
+KEY = "sealab/idempotencyKey"
+NAMES = (f"run{number}.txt" for number in itertools.count())
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def url(home: Path) -> Iterator[str]:
+    with http_server(home, SEALAB_WORKERS_SPARE="2") as url:
+        yield url
+
+
+def writing(name: str) -> str:
+    """A program that notes in a file that it began, waits until it may go on, and notes that it ended."""
+    return (
+        f"import os, time\nwith open({name!r}, 'a') as file:\n    file.write('began ')\n"
+        f"while not os.path.exists('go {name}'):\n    time.sleep(0.05)\n"
+        f"with open({name!r}, 'a') as file:\n    file.write('ended ')\nresult = {name!r}"
+    )
+
+
+def go(home: Path, name: str) -> None:
+    (home / "workspace" / f"go {name}").touch()
+
+
+def wait_for(what: Callable[[], bool]) -> None:
+    until = time.monotonic() + 20
+    while not what():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+@pytest.fixture(params=["modern", "legacy"])
+def era(request: pytest.FixtureRequest, url: str) -> dict[str, str]:
+    """The headers of a client of each era."""
+    return MODERN if request.param == "modern" else {"mcp_session_id": opened(url)}
+
+
+def written(home: Path, name: str) -> str:
+    """What the programs of a name wrote."""
+    file = home / "workspace" / name
+    return file.read_text() if file.exists() else ""
+
+
+def report(answer: Answer) -> dict[str, Any]:
+    return dict(answer.message["result"]["structuredContent"])
+
+
+def said(answer: Answer) -> str:
+    return str(answer.message["result"]["content"][0]["text"])
+
+
+def keyed(message: dict[str, Any], key: object) -> dict[str, Any]:
+    params = message["params"]
+    return {**message, "params": {**params, "_meta": {**params["_meta"], KEY: key}}}
+
+
+def broken(url: str, home: Path, message: dict[str, Any], name: str, **headers: str) -> None:
+    """Send a call and break its stream once its program has begun."""
+    connection = begun(url, message, **headers)
+    wait_for(lambda: "began" in written(home, name))
+    connection.close()
+
+
+def test_a_call_whose_stream_broke_is_joined_when_it_is_sent_again(url: str, home: Path, era: dict[str, str]) -> None:
+    name = next(NAMES)
+    broken(url, home, call(writing(name)), name, **era)
+    again = begun(url, call(writing(name)), **era)
+    go(home, name)
+    answer = read(again)
+    assert report(answer)["joined"] is True
+    assert report(answer)["result"] == name
+    assert "joined: this call was sent before" in said(answer)
+    assert written(home, name) == "began ended "
+
+
+def test_its_report_is_there_though_it_ended_before_the_call_was_sent_again_and_then_it_is_a_new_call(
+    url: str, home: Path
+) -> None:
+    name = next(NAMES)
+    broken(url, home, call(writing(name)), name, **MODERN)
+    go(home, name)
+    wait_for(lambda: written(home, name) == "began ended ")
+    assert report(post(url, call(writing(name)), **MODERN))["joined"] is True
+    assert "joined" not in report(post(url, call(writing(name)), **MODERN))
+    assert written(home, name) == "began ended began ended "
+
+
+def test_two_calls_that_are_meant_twice_stay_two(url: str, home: Path) -> None:
+    name, other = next(NAMES), next(NAMES)
+    go(home, name)
+    first, second = (begun(url, call(writing(name)), **MODERN) for _ in range(2))
+    assert ["joined" in report(read(each)) for each in (first, second)] == [False, False]
+    broken(url, home, call(writing(other)), other, **MODERN)
+    go(home, other)
+    assert "joined" not in report(post(url, call(writing(other), memory_mb=300), **MODERN))
+    assert "joined" not in report(post(url, call(writing(other)), **MODERN, authorization="Bearer another"))
+
+
+def test_a_call_with_a_key_joins_the_run_of_that_key_also_once_it_has_ended(
+    url: str, home: Path, era: dict[str, str]
+) -> None:
+    name, key = next(NAMES), f"key {time.time_ns()}"
+    first = begun(url, keyed(call(writing(name)), key), **era)
+    wait_for(lambda: "began" in written(home, name))
+    joining = begun(url, keyed(call(writing(name)), key), **era)
+    go(home, name)
+    second, ended = report(read(joining)), report(read(first))
+    assert second["joined"] is True
+    assert "joined" not in ended
+    third = report(post(url, keyed(call(writing(name)), key), **era))
+    assert third["joined"] is True
+    assert {each["run_id"] for each in (ended, second, third)} == {ended["run_id"]}
+    assert third["result"] == name
+    assert written(home, name) == "began ended "
+
+
+def test_a_key_of_another_program_and_what_is_no_key_are_refused(url: str) -> None:
+    key = f"key {time.time_ns()}"
+    assert report(post(url, keyed(call("1"), key), **MODERN))["result"] == 1
+    assert "was given before, for a call with another program" in said(post(url, keyed(call("2"), key), **MODERN))
+    assert report(post(url, keyed(call("2"), key), **MODERN, authorization="Bearer another"))["result"] == 2
+    for odd in ("", 7, "k" * 201):
+        assert "is no key. Give a text of 1 to 200 characters" in said(post(url, keyed(call("1"), odd), **MODERN))
+
+
+def test_a_background_run_is_begun_once_for_a_key(url: str) -> None:
+    key = f"key {time.time_ns()}"
+    first, second = (report(post(url, keyed(call("1", background=True), key), **MODERN)) for _ in range(2))
+    assert second["run_id"] == first["run_id"]
+    assert second["joined"] is True
+
+
+def test_a_cancellation_ends_a_run_that_a_broken_stream_does_not(url: str, home: Path) -> None:
+    session = opened(url)
+    name = next(NAMES)
+    message = call(writing(name))
+    broken(url, home, message, name, mcp_session_id=session)
+    cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": message["id"]}}
+    began = time.monotonic()
+    assert post(url, cancelled, mcp_session_id=session).status == 202
+    wait_for(lambda: _running(url) == 0)
+    assert time.monotonic() - began < 10
+    assert written(home, name) == "began "
+    again = begun(url, call(writing(name)), mcp_session_id=session)
+    wait_for(lambda: written(home, name) == "began began ")
+    again.close()
+
+
+def _running(url: str) -> int:
+    message = call("")
+    message["params"] |= {"name": "get_execution_stats", "arguments": {}}
+    told = report(post(url, message, **MODERN | {"mcp_name": "get_execution_stats"}))
+    return int(told["pool"]["running"])
+
+
+def test_a_broken_stream_ends_its_run_after_a_while(url: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(draining, "LASTING_SECONDS", 0.3)
+    name = next(NAMES)
+    broken(url, home, call(writing(name)), name, **MODERN)
+    wait_for(lambda: _running(url) == 0)
+    assert written(home, name) == "began "
+
+
+def test_another_principal_joins_nothing(tmp_path: Path) -> None:
+    ada, ben = made(tmp_path, "ada"), made(tmp_path, "ben")
+    with http_server(tmp_path, SEALAB_AUTH="tokens", SEALAB_WORKERS_SPARE="1") as at:
+        key = "the same"
+        assert report(post(at, keyed(call("1"), key), **MODERN, **ada.header))["result"] == 1
+        assert "joined" not in report(post(at, keyed(call("1"), key), **MODERN, **ben.header))
+        assert report(post(at, keyed(call("1"), key), **MODERN, **ada.header))["joined"] is True
+
+
+def test_a_question_whose_stream_broke_is_asked_of_the_call_that_is_sent_again(tmp_path: Path) -> None:
+    (tmp_path / "notes.py").write_text(NOTES)
+    command = {"command": sys.executable, "args": [str(tmp_path / "notes.py"), str(tmp_path / "sent.txt")]}
+    configure(tmp_path, asking={**command, "approve": "writes"})
+    with http_server(tmp_path, SEALAB_WORKERS_SPARE="1") as at:
+        session = {"mcp_session_id": post(at, ASKABLE).session}
+        calling = call("await tools.asking.send(text='z')")
+        first = begun(at, calling, **session)
+        question_of(first.getresponse())
+        first.close()
+        again = begun(at, {**calling, "id": 1000}, **session)
+        stream = again.getresponse()
+        assert post(at, {"jsonrpc": "2.0", "id": question_of(stream), "result": YES}, **session).status == 202
+        told = json.loads(stream.read().rpartition(b"data: ")[2])["result"]["structuredContent"]
+        again.close()
+        assert (told["result"], told["joined"]) == ("sent z", True)
+        assert (tmp_path / "sent.txt").read_text().split() == ["z"]
+
+
+def test_a_question_of_the_newer_protocol_is_asked_again_too(tmp_path: Path) -> None:
+    (tmp_path / "notes.py").write_text(NOTES)
+    command = {"command": sys.executable, "args": [str(tmp_path / "notes.py"), str(tmp_path / "sent.txt")]}
+    configure(tmp_path, asking={**command, "approve": "writes"})
+    with http_server(tmp_path, SEALAB_WORKERS_SPARE="1") as at:
+        message = keyed(call("await tools.asking.send(text='z')"), "a key")
+        message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = {"elicitation": {"form": {}}}
+        asked = [post(at, message, **MODERN).message["result"] for _ in range(2)]
+        assert [each["inputRequests"].keys() for each in asked] == [asked[0]["inputRequests"].keys()] * 2
+        (name,) = asked[1]["inputRequests"]
+        answered = {"requestState": asked[1]["requestState"], "inputResponses": {name: YES}}
+        told = post(at, {**message, "params": message["params"] | answered}, **MODERN)
+        assert report(told)["result"] == "sent z"
+        assert (tmp_path / "sent.txt").read_text().split() == ["z"]
