@@ -190,6 +190,8 @@ _COMMANDS: Mapping[str, str] = {
     "approvals": "answer what background runs wait for",
     "tokens": "give out, list and revoke the tokens with which others call over HTTP",
     "tenants": "list, show, export and delete the tenants that share this server",
+    "limits": "list and set what one tenant or one person may use, while servers run",
+    "vault": "give the vault another key, while servers run",
     "audit": "list what happened, and check that no line of it was changed",
     "skills": "store, run and test skills, import and export them",
     "completion": "print the completion script of a shell",

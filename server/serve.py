@@ -14,6 +14,7 @@ from .base.errors import Exit, UsageError
 from .base.home import Home
 from .base.settings import Auth, Settings, Surface
 from .base.startup.process_setup import raise_descriptor_limit
+from .base.startup.watched_settings import WatchedSettings
 from .base.stats.watchdog import WatchedLoop, watching
 from .interfaces.commands.command import Command
 from .interfaces.commands.opened import running_with
@@ -63,7 +64,9 @@ def _serve(
             "sealab waits for an MCP client on stdin and stdout. `sealab demo` shows what it does; Ctrl-C ends it."
         )
     with asyncio.Runner(loop_factory=WatchedLoop) as runner:
-        runner.run(serving(settings, here.home, address, exposure))
+        file = here.settings_file(here.home)
+        watched = WatchedSettings(file, partial(here.settings_now, file), settings)
+        runner.run(serving(settings, here.home, address, exposure, watched))
     return Exit.OK
 
 
@@ -103,8 +106,10 @@ async def _run(
 run = Command(_run, usage="sealab run [options] FILE [-- ARGUMENT ...]")
 
 
-async def serving(settings: Settings, home: Home, address: Address | None, exposure: Exposure) -> None:
-    """Serve until the client ends, or over HTTP until a signal comes."""
+async def serving(
+    settings: Settings, home: Home, address: Address | None, exposure: Exposure, watched: WatchedSettings | None = None
+) -> None:
+    """Serve until the client ends, or over HTTP until a signal comes; what changes in `watched` is taken up."""
     from .app import running
 
     async with running(settings, home, serves=True, listens=address is not None) as app:
@@ -123,10 +128,13 @@ async def serving(settings: Settings, home: Home, address: Address | None, expos
         if app.privacy.filters:
             asyncio.get_running_loop().call_later(_WARM_AFTER_SECONDS, app.privacy.warm)
         await app.audit.server_started("stdio" if address is None else "http")
-        warming = asyncio.create_task(_warm_full_python(app))
+        beside = [asyncio.create_task(_warm_full_python(app))]
+        if watched is not None:
+            beside.append(asyncio.create_task(watched.watch(app.executor.shares.limits.take)))
         with watching(app.loop_stats):
             await serves(app)
-        warming.cancel()
+        for task in beside:
+            task.cancel()
         app.audit.server_stopped()
 
 

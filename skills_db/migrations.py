@@ -37,7 +37,17 @@ class Migration:
     needs: str | None = None
 
 
-MIGRATIONS: tuple[Migration, ...] = (Migration("0001_declared_tables", ()),)
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration("0001_declared_tables", ()),
+    Migration(
+        "0002_own_limits",
+        (
+            """CREATE TABLE sealab_own_limit (tenant TEXT NOT NULL, principal TEXT NOT NULL, name TEXT NOT NULL,
+                most DOUBLE PRECISION NOT NULL, changed DOUBLE PRECISION NOT NULL,
+                PRIMARY KEY (tenant, principal, name))""",
+        ),
+    ),
+)
 _LISTS = (MIGRATION, MIGRATION_RULE)
 _MAY_NOT = "42501"
 """The SQLSTATE of a role that lacks a right."""

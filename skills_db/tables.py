@@ -272,6 +272,11 @@ AUDIT_LINE = _table(
 AUDIT_HEAD = _table(
     "audit_head", _one(), *_whole("number", "before_number"), *_text("hash", "before_hash", "key_mark", "seal")
 )
+LIMIT = _table("own_limit", _key("tenant"), _key("principal"), _key("name"), *_seconds("most", "changed"))
+"""A bound that the operator gave one tenant, or one principal of it, in place of the setting of that name.
+
+The principal is empty where it is the tenant's.
+"""
 CPU_DAY = _table("cpu_day", _key("day"), _key("tenant"), _key("principal"), *_seconds("seconds"))
 
 # Sign-ins to upstream servers.

@@ -554,6 +554,14 @@ def _parsed(name: str, shown: str, value: object) -> object:
     return parsed
 
 
+def parsed_setting(name: str, value: object) -> Any:
+    """Return the value of one setting, by its field's name, as a text of the command line says it.
+
+    Raises `SettingsError`.
+    """
+    return _parsed(name, name.upper(), value)
+
+
 def _repr_cut(value: object) -> str:
     text = repr(value)
     return text if len(text) <= _SHOWN_CHARS_MAX else f"{text[:_SHOWN_CHARS_MAX]}…"

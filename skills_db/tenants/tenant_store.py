@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ..content import storable
 from ..engine import Database
 from ..sql import Row, insert, sa
-from ..tables import CPU_DAY, TENANT
+from ..tables import CPU_DAY, LIMIT, TENANT
 
 
 class TenantStatus(StrEnum):
@@ -88,6 +88,48 @@ class TenantStore:
 def _tenant(row: Row) -> Tenant:
     proof = None if row.proof is None else json.loads(row.proof)
     return Tenant(row.id, row.created, TenantStatus(row.status), row.changed, proof)
+
+
+class LimitOf(NamedTuple):
+    """Whose limit it is, and the setting in whose place it stands; the principal is empty where it is the tenant's."""
+
+    tenant: str
+    principal: str
+    name: str
+
+
+class SetLimit(NamedTuple):
+    """A limit, and when it was set, in seconds since 1970."""
+
+    most: float
+    changed: float
+
+
+class LimitStore:
+    """The limits that tenants and principals have by themselves."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self) -> dict[LimitOf, SetLimit]:
+        """Return all of them."""
+        with self._database.read() as connection:
+            rows = connection.execute(sa.select(LIMIT).order_by(LIMIT.c.tenant, LIMIT.c.principal, LIMIT.c.name))
+            return {LimitOf(row.tenant, row.principal, row.name): SetLimit(row.most, row.changed) for row in rows}
+
+    def put(self, limit: LimitOf, most: float | None) -> None:
+        """Set a limit in place of an earlier one; None removes it."""
+        with self._database.transaction() as connection:
+            of = (getattr(LIMIT.c, name) == value for name, value in limit._asdict().items())
+            connection.execute(sa.delete(LIMIT).where(*of))
+            if most is not None:
+                connection.execute(insert(LIMIT), {**limit._asdict(), "most": most, "changed": time.time()})
+
+    def forget(self, tenant: str, principal: str | None = None) -> None:
+        """Remove those of a tenant, or of one principal of it."""
+        of = [LIMIT.c.tenant == tenant, *(() if principal is None else [LIMIT.c.principal == principal])]
+        with self._database.transaction() as connection:
+            connection.execute(sa.delete(LIMIT).where(*of))
 
 
 DAYS_KEPT = 35
