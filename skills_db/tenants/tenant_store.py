@@ -125,12 +125,6 @@ class LimitStore:
             if most is not None:
                 connection.execute(insert(LIMIT), {**limit._asdict(), "most": most, "changed": time.time()})
 
-    def forget(self, tenant: str, principal: str | None = None) -> None:
-        """Remove those of a tenant, or of one principal of it."""
-        of = [LIMIT.c.tenant == tenant, *(() if principal is None else [LIMIT.c.principal == principal])]
-        with self._database.transaction() as connection:
-            connection.execute(sa.delete(LIMIT).where(*of))
-
 
 DAYS_KEPT = 35
 """How many days are kept, today included."""

@@ -121,7 +121,8 @@ def _forget_approvals(settings: Settings, home: Home) -> None:
     """Remove what users of the tenant said yes to for always, which stands beside the operator's pins."""
     with opened_state(home, settings.database_url) as state:
         if state.pins.read() is not None:
-            Pins(state.pins).forget_scopes(scopes_of_tenant(home.tenant))
+            beginning = scopes_of_tenant(home.tenant)
+            Pins(state.pins).forget_scopes(lambda scope: scope.startswith(beginning))
 
 
 def _signed(proof: Mapping[str, object]) -> dict[str, object]:
