@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..sandbox.host.pools import JobRunner, Pools, SharedRunner
@@ -154,7 +153,8 @@ async def running(
         stack.callback(operators.close)
         replicas = None
         if listens and settings.replica_address is not None:
-            replicas = await stack.enter_async_context(_among_replicas(settings, settings.replica_address, operators))
+            own_key = operators_key(settings, operators_root, operators)
+            replicas = await stack.enter_async_context(_among_replicas(settings.replica_address, operators, own_key))
         shared = _Shared(
             decider,
             audit,
@@ -189,14 +189,15 @@ def _beside_tenant(settings: Settings, home: Home, operators: HomeDatabase) -> S
 
 
 @asynccontextmanager
-async def _among_replicas(settings: Settings, address: str, database: HomeDatabase) -> AsyncIterator[Replicas]:
-    """Make this server one of several. Raises `VaultKeyError`."""
+async def _among_replicas(
+    address: str, database: HomeDatabase, own_key: Callable[[], bytes]
+) -> AsyncIterator[Replicas]:
+    """Make this server one of several. Raises `VaultKeyError`, `VaultKeyWrong`."""
     from importlib.metadata import version
 
-    from .privacy.tokens.keys import master_key
     from .use_cases.replicas.replicas import Replicas
 
-    key = await asyncio.to_thread(master_key, settings.vault_key, Path(), keyring=False)  # there is one: see settings
+    key = await asyncio.to_thread(own_key)
     replicas = Replicas(database, key, address=address, version=version("sealab"))
     async with replicas.serving():
         yield replicas
@@ -243,6 +244,7 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
         policy=shared.policy,
         told=shared.audit.of_privacy,
         operators=operators.database,
+        key=operators.privacy.key,
         detectors=operators.privacy.detectors,
     )
     composed = _composed(

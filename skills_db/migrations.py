@@ -40,8 +40,9 @@ class Migration:
 MIGRATIONS: tuple[Migration, ...] = (
     Migration("0001_declared_tables", ()),
     Migration(
-        "0002_own_limits",
+        "0044_own_limits_and_wrapped_keys",
         (
+            "ALTER TABLE sealab_vault ADD COLUMN wrapped TEXT",
             """CREATE TABLE sealab_own_limit (tenant TEXT NOT NULL, principal TEXT NOT NULL, name TEXT NOT NULL,
                 most DOUBLE PRECISION NOT NULL, changed DOUBLE PRECISION NOT NULL,
                 PRIMARY KEY (tenant, principal, name))""",

@@ -163,7 +163,7 @@ RUN = _table(
 """That something ran: when, how long, how it ended. No arguments, no results, no output."""
 
 # The vault of personal data.
-VAULT = _table("vault", _one(), *_text("key_mark", null=True), *_whole("purges"))
+VAULT = _table("vault", _one(), *_text("key_mark", null=True), *_whole("purges"), *_text("wrapped", null=True))
 VAULT_VALUE = _table(
     "vault_value",
     _identity(),
