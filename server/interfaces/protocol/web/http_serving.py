@@ -182,14 +182,10 @@ def _warning(app: App) -> str | None:
 async def _upstreams(app: App) -> Mapping[str, object]:
     """Return how each upstream server of the operator stands; under `AUTH`, where anybody may ask, how many so."""
     try:
-        upstreams = await app.registry.upstreams()
+        standing = await app.registry.standing()
     except RegistryError as error:
         return {} if app.settings.auth is not Auth.OFF else {"problem": str(error)}
-    configuration = upstreams.configuration
-    statuses = {name: upstreams.status(name) for name in (*configuration.servers, *configuration.problems)}
-    if app.settings.auth is not Auth.OFF:
-        return Counter(each.state.value for each in statuses.values())
-    return {name: {"state": each.state.value, "last_error": each.reason or None} for name, each in statuses.items()}
+    return standing if app.settings.auth is Auth.OFF else Counter(str(each["state"]) for each in standing.values())
 
 
 def _verifier_of(app: App) -> Verifier | None:
