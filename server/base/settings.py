@@ -451,9 +451,10 @@ class Settings:
     """A policy in Cedar: a file, or a folder of `*.cedar` files, absolute or within the home, with the `policy` extra.
     What no rule of it permits is refused. See [policy](../policy.md).
     """
-    metrics: Switch = _setting(_one_of(Switch), Switch.OFF)
-    """`on`: `/metrics` over HTTP has counts of runs, workers and sessions in Prometheus's format, for whoever reaches
-    the port, without a token. It names nobody. See [scale](../scale.md#metrics).
+    metrics: Switch = _setting(_one_of(Switch), Switch.ON)
+    """`on`: `/metrics` over HTTP has counts of runs, calls, workers and sessions in Prometheus's format, for whoever
+    reaches the port; names of tenants, servers and tools under `AUTH` for a token with the scope `admin` alone. See
+    [scale](../scale.md#metrics).
     """
     replica_address: str | None = _setting(_public_url, None)
     """Where other servers of the same sealab reach this one, such as `http://10.0.0.3:8000`, where several share one

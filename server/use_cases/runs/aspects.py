@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -16,6 +17,7 @@ from ....workspace.errors import WorkspaceError
 from ...base.errors import AuditUnwritten
 from ...base.host_call import Answers
 from ...base.host_work import Account, Kind, charged_to, in_thread
+from ...base.stats.run_stats import ToolCall
 from .cancelled_runs import LeftFiles
 from .files_home import changed_files
 from .run import ENTRIES_MAX, Aspect, Run
@@ -33,7 +35,7 @@ class Counted(Aspect):
     @override
     async def ended(self, outcome: Outcome) -> Outcome:
         executor = self.run.executor
-        executor.stats.count(outcome, [each.ok for each in self.run.calls.log.entries])
+        executor.stats.count(outcome, self.run.request.caller.identity.tenant, _tool_calls(self.run))
         executor.recorder.note(
             self.run.run_id,
             duration_ms=outcome.duration_ms,
@@ -46,7 +48,8 @@ class Counted(Aspect):
     @override
     async def broken_off(self, error: BaseException) -> None:
         if isinstance(error, asyncio.CancelledError):
-            self.run.executor.stats.count_cancelled()
+            tenant = self.run.request.caller.identity.tenant
+            self.run.executor.stats.count_cancelled(tenant, self.run.job.isolation.value)
 
 
 class Audited(Aspect):
@@ -236,6 +239,13 @@ async def _left_behind(run: Run) -> LeftFiles | None:
     if changed is None:
         return LeftFiles(note=note)
     return LeftFiles(changed_files(changed, ENTRIES_MAX), len(changed.kept), note)
+
+
+def _tool_calls(run: Run) -> Iterator[ToolCall]:
+    """Give the calls of tools as they are counted: of a tool that was not found the code made the name up."""
+    for each in run.calls.log.entries:
+        server, _, tool = each.tool.partition(".") if each.found else ("", "", "")
+        yield ToolCall(server, tool, each.ok, each.ms / 1000)
 
 
 def _bytes_of(text: str) -> int:

@@ -98,7 +98,9 @@ async def _serve(
     port = listener.getsockname()[1]
     verifier = _verifier_of(app)
     exchanges = _asgi(tenants, address, port, exposure, verifier=verifier)
-    outermost: ASGIApp = exchanges if settings.metrics is Switch.OFF else MetricsPage(exchanges, tenants)
+    authenticated = None if verifier is None else partial(Authentication, verifier=verifier, audit=app.audit)
+    is_off = settings.metrics is Switch.OFF
+    outermost: ASGIApp = exchanges if is_off else MetricsPage(exchanges, tenants, authenticated)
     config = uvicorn.Config(
         outermost,
         log_config=None,
