@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -12,10 +13,13 @@ from typing import TYPE_CHECKING
 
 from .base.errors import Exit, UsageError
 from .base.home import Home
+from .base.host_work import ended_within
 from .base.settings import Auth, Settings, Surface
 from .base.startup.process_setup import raise_descriptor_limit
 from .base.startup.watched_settings import WatchedSettings
 from .base.stats.watchdog import WatchedLoop, watching
+from .base.telemetry import tracing
+from .base.telemetry.choosing import start as start_telemetry
 from .interfaces.commands.command import Command
 from .interfaces.commands.opened import running_with
 from .interfaces.commands.terminal import Here, IsolationChoice, Output, print_error, read_source, report_output
@@ -26,6 +30,8 @@ if TYPE_CHECKING:
 
 _PIPE_CHARS_MAX = 1 << 40
 """Characters of a run's output for another program: more than a run can give, so that nothing is cut."""
+TELEMETRY_SECONDS = 2.0
+"""How long the end of the process waits for a collector."""
 _WARM_AFTER_SECONDS = 0.5
 """What loads for seconds begins when a client has had its list of tools."""
 
@@ -110,6 +116,17 @@ async def serving(
     settings: Settings, home: Home, address: Address | None, exposure: Exposure, watched: WatchedSettings | None = None
 ) -> None:
     """Serve until the client ends, or over HTTP until a signal comes; what changes in `watched` is taken up."""
+    start_telemetry(os.environ)
+    try:
+        await _served(settings, home, address, exposure, watched)
+    finally:
+        if (told := tracing.stop()) is not None:
+            await ended_within(TELEMETRY_SECONDS, told.close)
+
+
+async def _served(
+    settings: Settings, home: Home, address: Address | None, exposure: Exposure, watched: WatchedSettings | None
+) -> None:
     from .app import running
 
     async with running(settings, home, serves=True, listens=address is not None) as app:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import version
+from typing import Any
 
 import anyio
 from mcp.server import MCPServer
 from mcp.server._otel import OpenTelemetryMiddleware
+from mcp.server.context import ServerMiddleware
 from mcp.server.mcpserver.prompts.base import Prompt, PromptArgument
 from mcp.server.request_state import RequestStateSecurity
 from mcp.shared.message import SessionMessage
@@ -21,7 +24,9 @@ from ....tools_registry.untraced import untrace_sdk
 from ...app import App
 from ...base.startup.deferred import as_if_missing
 from ...base.startup.signals import signals
+from ...base.telemetry import tracing
 from ...governance.access.message_rights import RightsOfMessages
+from ...governance.rights import METHODS, PROMPTS
 from ...governance.scopes import caller_of
 from ...privacy.gates import log_gate
 from ...privacy.gates.answer_gate import AnswerFilter
@@ -64,13 +69,20 @@ def mcp_server(
         log_level=app.settings.log_level.value,
         extensions=[TasksExtension(app.background, app.settings.output_format)] if _has_get_run(shown) else [],
         tools=shown,
-        middleware=[*([] if requests is None else [requests]), RightsOfMessages(), *_filters(app), attached],
+        middleware=[
+            *([] if requests is None else [requests]),
+            RightsOfMessages(),
+            *_filters(app),
+            attached,
+            *_traced(shown),
+        ],
         subscriptions=attached.bus,
         request_state_security=states,
     )
     untrace_sdk()
     lowest = server._lowlevel_server
     lowest.middleware[:] = [each for each in lowest.middleware if not isinstance(each, OpenTelemetryMiddleware)]
+    # Where it is wanted, `Traced` has it inside the filters.
 
     @server.resource("resource://sealab/capabilities", mime_type="text/plain")
     def capabilities() -> str:
@@ -87,6 +99,16 @@ def mcp_server(
     for prompt in _prompts():
         server.add_prompt(prompt)
     return server
+
+
+def _traced(tools: Sequence[StrictTool]) -> list[ServerMiddleware[Any]]:
+    """Return what tells OpenTelemetry of messages, where that is wanted, else nothing."""
+    if not tracing.is_on():
+        return []
+    from .traced import Traced
+
+    tracing.knows((*METHODS, *PROMPTS, *(tool.name for tool in tools)))
+    return [Traced()]
 
 
 def _has_get_run(tools: Sequence[StrictTool]) -> bool:
@@ -132,7 +154,7 @@ async def serve_stdio(app: App) -> None:
 
     Upon the signal calls at work go on for `DRAIN_SECONDS` at most, or until the next signal, and new ones are refused.
     """
-    requests = OpenRequests()
+    requests, began = OpenRequests(), time.monotonic()
     tools = tools_of(app)
     server = mcp_server(app, requests, tools)
 
@@ -155,3 +177,4 @@ async def serve_stdio(app: App) -> None:
             answers.hurry()
         given.end()
         await serving
+    tracing.took("mcp.server.session.duration", time.monotonic() - began, {"network.transport": "pipe"})

@@ -10,11 +10,12 @@ from ....sandbox.errors import Busy
 from ....sandbox.job import Failure, Isolation, Job, Outcome, Status
 from ...base.errors import KNOWN_ERRORS
 from ...base.host_call import Answers
+from ...base.telemetry import tracing
 from ...governance.caller import Progress
 from ...privacy.gates.program_gate import with_values
 from ..journal.journal import BegunRun, recorder_of
 from .admission import admitted
-from .aspects import Audited, Counted, Filtered, Journaled, OddAnswers, Reported, RunCut, Shared, TakenHome
+from .aspects import Audited, Counted, Filtered, Journaled, OddAnswers, Reported, RunCut, Shared, TakenHome, Told
 from .background.background_reports import cancelled
 from .executor import Executor
 from .files_home import accompanied
@@ -27,7 +28,9 @@ from .reporting import report_of, with_pictures
 from .request import CodeRequest, Execution, new_run_id
 from .run import Aspect, Begun, Run
 
-ASPECTS: tuple[type[Aspect], ...] = (Journaled, Filtered, Counted, Audited, TakenHome, Reported, Shared, OddAnswers)
+ASPECTS: tuple[type[Aspect], ...] = (
+    *(Told, Journaled, Filtered, Counted, Audited, TakenHome, Reported, Shared, OddAnswers),
+)
 """What goes with every run, outermost first: these begin in this order, and end in the other."""
 
 
@@ -100,16 +103,20 @@ async def executed(
     executor: Executor, request: CodeRequest, job: Job, begun: Begun, progress: Progress | None
 ) -> Execution:
     """Run a job whose journal has begun, and return its report; as `execute`."""
-    async with Run.of(executor, request, job, begun, aspects=ASPECTS, progress=progress) as run:
-        outcome = await run.ended(await _outcome(run))
-    shown, images = with_pictures(await run.shown(outcome), run.run_id, filters=executor.privacy.filters)
-    fitted = await executor.archive.kept(
-        run.run_id,
-        owner=request.caller.scope,
-        run=shown.run,
-        output_max_chars=executor.settings.output_max_chars,
-    )
-    return Execution(report_of(run, shown, fitted, images), images)
+    link = request.asked_at or "" if request.background else None
+    with tracing.span("sealab.run", {"sealab.run.id": begun.run_id}, link=link):
+        async with Run.of(executor, request, job, begun, aspects=ASPECTS, progress=progress) as run:
+            outcome = await run.ended(await _outcome(run))
+        with tracing.phase("sealab.run.privacy"):
+            shown, images = with_pictures(await run.shown(outcome), run.run_id, filters=executor.privacy.filters)
+        with tracing.phase("sealab.run.archive"):
+            fitted = await executor.archive.kept(
+                run.run_id,
+                owner=request.caller.scope,
+                run=shown.run,
+                output_max_chars=executor.settings.output_max_chars,
+            )
+        return Execution(report_of(run, shown, fitted, images), images)
 
 
 async def _outcome(run: Run) -> Outcome:

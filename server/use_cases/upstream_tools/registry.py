@@ -37,6 +37,7 @@ from .approval import Decision, decide
 from .extras import Extra, Extras, helper_for_tool_name
 from .overview import overview
 from .registry_state import RegistryState, SharedLook, in_files
+from .told_calls import called
 from .tool_rules import RuledServer, ruled
 from .views import Views
 from .wiring import DefinitionsFolder, FileStamp, Wired, index_of, is_permitted, log_problems, wire
@@ -559,9 +560,10 @@ class Registry:
         """
         wired = await self._current()
         async with self._connected(wired, tool.server, owner):
-            result = await wired.upstreams.call(
-                tool.server, tool.name, arguments, on_progress=on_progress, keep=keep, owner=owner
-            )
+            with called(tool, wired.configuration.server(tool.server).url):
+                result = await wired.upstreams.call(
+                    tool.server, tool.name, arguments, on_progress=on_progress, keep=keep, owner=owner
+                )
         if not says_shape(tool.output_schema):
             learned = await self.learned()
             await asyncio.to_thread(learned.observe, tool.full_name, result.value, arguments)
