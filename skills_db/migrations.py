@@ -40,9 +40,13 @@ class Migration:
 MIGRATIONS: tuple[Migration, ...] = (
     Migration("0001_declared_tables", ()),
     Migration(
-        "0044_own_limits_and_wrapped_keys",
+        "0044_own_limits_wrapped_keys_and_use",
         (
             "ALTER TABLE sealab_vault ADD COLUMN wrapped TEXT",
+            *(
+                f"ALTER TABLE sealab_cpu_day ADD COLUMN {name} BIGINT NOT NULL DEFAULT 0"
+                for name in ("runs", "chars_written", "chars_read", "chars_called", "chars_defined")
+            ),
             """CREATE TABLE sealab_own_limit (tenant TEXT NOT NULL, principal TEXT NOT NULL, name TEXT NOT NULL,
                 most DOUBLE PRECISION NOT NULL, changed DOUBLE PRECISION NOT NULL,
                 PRIMARY KEY (tenant, principal, name))""",

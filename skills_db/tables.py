@@ -82,6 +82,11 @@ def _whole(*names: str, null: bool = False) -> list[sa.Column[Any]]:
     return [sa.Column(name, sa.BigInteger, nullable=null) for name in names]
 
 
+def _counts(*names: str) -> list[sa.Column[Any]]:
+    """Return columns that came after their table, and are 0 in older rows."""
+    return [sa.Column(name, sa.BigInteger, nullable=False, server_default="0") for name in names]
+
+
 def _flag(name: str) -> sa.Column[int]:
     return sa.Column(name, sa.Integer, nullable=False)
 
@@ -277,7 +282,15 @@ LIMIT = _table("own_limit", _key("tenant"), _key("principal"), _key("name"), *_s
 
 The principal is empty where it is the tenant's.
 """
-CPU_DAY = _table("cpu_day", _key("day"), _key("tenant"), _key("principal"), *_seconds("seconds"))
+CPU_DAY = _table(
+    "cpu_day",
+    _key("day"),
+    _key("tenant"),
+    _key("principal"),
+    *_seconds("seconds"),
+    *_counts("runs", "chars_written", "chars_read", "chars_called", "chars_defined"),
+)
+"""What a principal used on a day: see `tenants.tenant_store.Use`."""
 
 # Sign-ins to upstream servers.
 SIGN_IN = _table(

@@ -6,7 +6,7 @@ import os
 import time
 from bisect import bisect_left
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -65,6 +65,8 @@ class RunTotals:
     """By tenant, server, tool and outcome."""
     tool_durations: defaultdict[tuple[str], Durations] = field(default_factory=lambda: defaultdict(Durations))
     """By server."""
+    tokens: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By tenant and kind: written and read through sealab, called and defined without it."""
     _names: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def count(self, tenant: str, isolation: str, outcome: str, seconds: float | None, cpu_ms: float) -> None:
@@ -83,6 +85,12 @@ class RunTotals:
             tool = self._bounded("tool", call.tool) if server != OTHER else OTHER
             self.tool_calls[tenant, server, tool, "ok" if call.ok else "failed"] += 1
             self.tool_durations[server,].add(call.seconds)
+
+    def count_tokens(self, tenant: str, tokens: Mapping[str, int]) -> None:
+        """Count tokens of a run by their kind."""
+        tenant = self._bounded("tenant", tenant)
+        for kind, count in tokens.items():
+            self.tokens[tenant, kind] += count
 
     def _bounded(self, label: str, name: str) -> str:
         known = self._names[label]

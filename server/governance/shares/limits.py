@@ -45,6 +45,11 @@ class OwnLimits:
         self._read_at: float | None = None
         self._reading: asyncio.Task[None] | None = None
 
+    @property
+    def is_of_server(self) -> bool:
+        """Whether a server asks, which has a database to keep things in."""
+        return self._database is not None
+
     def most(self, name: str, owner: Owner) -> float:
         """Return the bound of an owner that stands in place of the setting `name`; 0 is none."""
         tenant = owner.tenant or DEFAULT_TENANT

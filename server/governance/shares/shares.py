@@ -29,6 +29,7 @@ from .session_seats import SessionBound, SessionPools, SessionSeats
 from .shared_bounds import PartLacking, Parts
 
 if TYPE_CHECKING:
+    from ....skills_db.tenants.tenant_store import Use
     from ...base.host_work import Account
     from ...base.settings import Settings
     from .cpu_days import CpuDays
@@ -157,8 +158,13 @@ class Shares:
             self._counts.running[caller] -= 1
             if not self._counts.running[caller]:
                 del self._counts.running[caller]
-            if self._keeps_cpu:
+            if self._keeps_cpu or self.limits.is_of_server:
                 self.cpu_days.add(self._tenant, caller, use.ms / 1000 + account.spent_seconds)
+
+    def note(self, caller: str, use: Use) -> None:
+        """Keep what a run of a caller used beside CPU seconds, in a server; a command keeps nothing."""
+        if self.limits.is_of_server:
+            self.cpu_days.note(self._tenant, caller, use)
 
     def close(self) -> None:
         """Count no more which sessions are alive."""

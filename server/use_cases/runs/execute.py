@@ -20,6 +20,7 @@ from .background.background_reports import cancelled
 from .executor import Executor
 from .files_home import accompanied
 from .isolations import AUTO
+from .ledger import note_use
 from .placement.escalation import escalated, told_of_full_python
 from .placement.missing_packages import told_of_packages
 from .placement.routing import routed
@@ -116,7 +117,9 @@ async def executed(
                 run=shown.run,
                 output_max_chars=executor.settings.output_max_chars,
             )
-        return Execution(report_of(run, shown, fitted, images), images)
+        report = report_of(run, shown, fitted, images)
+        note_use(run, report)
+        return Execution(report, images)
 
 
 async def _outcome(run: Run) -> Outcome:

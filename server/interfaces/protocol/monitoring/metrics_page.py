@@ -199,6 +199,11 @@ def _of_runs(*, named: bool) -> Iterator[str]:
         *_without_names(("server",), TOTALS.tool_durations, _added, named=named),
     )
 
+    tokens = (
+        "Tokens that the model wrote and read, and would have by its own calls: called and defined; 4 characters each."
+    )
+    yield _counted("sealab_tokens_total", tokens, ("tenant", "kind"), TOTALS.tokens, named)
+
 
 def _counted(name: str, meaning: str, labels: Sequence[str], values: Mapping[Any, float], named: bool) -> str:
     return counters(name, meaning, *_without_names(labels, values, operator.add, named=named))
