@@ -462,9 +462,11 @@ class Privacy:
             from ...skills_db.vault_keys import tenants_key
             from .tokens.keys import root_key
 
-            own = self._tenant is None
-            key = root_key(self._settings, self._operators, self._database()) if own else self._tenant.key()
-            self._key = key if own else tenants_key(key, self._tenant.id)
+            tenant = self._tenant
+            if tenant is None:
+                self._key = root_key(self._settings, self._operators, self._database())
+            else:
+                self._key = tenants_key(tenant.key(), tenant.id)
         return self._key
 
     def _open_vault(self) -> Vault:

@@ -155,7 +155,7 @@ class Use(NamedTuple):
 
     def plus(self, other: Use) -> Use:
         """Return the sums."""
-        return Use(*map(sum, zip(self, other, strict=True)))
+        return Use(self.seconds + other.seconds, *(one + more for one, more in zip(self[1:], other[1:], strict=True)))
 
 
 class CpuDayStore:

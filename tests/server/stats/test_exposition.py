@@ -122,7 +122,9 @@ def test_the_page_counts_the_runs_of_all_tenants_and_names_tenants_to_an_admin_a
         now = read(url)
         named = samples(page(url, **admin.header)[2])
         refused = [page(url, **each)[0] for each in (ada.header, {"authorization": "Bearer no"})]
+        through_a_proxy = page(url, x_forwarded_for="203.0.113.9")
     assert refused == [403, 401]
+    assert (through_a_proxy[0], "sealab_runs" in through_a_proxy[2]) == (403, False)
     assert named["sealab_runs_total", (("isolation", "restricted"), ("outcome", "error"), ("tenant", "globex"))] == 1
     assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
     more = {name: now[name] - before[name] for name in now}

@@ -1,9 +1,9 @@
 """The page of metrics, `/metrics`: counts of what this process does, for a monitoring system. Off with METRICS=off.
 
-A security boundary: whoever reaches the port reads it without a token, as `/healthz`. So these are shown numbers alone:
-no names of tenants, servers, tools, callers or skills, and nothing that came from a client. Names of tenants, servers
-and tools are for a token with the scope `admin`; where nobody is authenticated, for what is sent to this machine by its
-own name, and by no web page.
+A security boundary: who sends no token is shown numbers alone, and under `AUTH` only from a private address and through
+no proxy: no names of tenants, servers, tools, callers or skills, and nothing that came from a client. Names of tenants,
+servers and tools are for a token with the scope `admin`; where nobody is authenticated, for what is sent to this
+machine by its own name, and by no web page.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
+from ipaddress import ip_address
 from itertools import accumulate
 from typing import Any, TypeVar
 
@@ -30,7 +31,8 @@ from ..web.tenant_apps import ServedApp
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _OWN_HOST = re.compile(rb"(?:127\.0\.0\.1|localhost|\[::1\])(?::[0-9]{1,5})?", re.IGNORECASE)
-_BY_OTHERS = frozenset((b"origin", b"referer", b"forwarded", b"x-forwarded-for", b"x-forwarded-host"))
+_BY_PROXIES = frozenset((b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"))
+_BY_OTHERS = _BY_PROXIES | {b"origin", b"referer"}
 _Value = TypeVar("_Value")
 _UPSTREAMS = "sealab_upstream_servers"
 
@@ -117,6 +119,11 @@ class MetricsPage:
             await Response(status_code=405, headers={"Allow": "GET, HEAD"})(scope, receive, send)
         elif self._authenticated is not None and any(key == b"authorization" for key, _ in scope["headers"]):
             await self._authenticated({**scope, "path": "/"}, receive, send)
+        elif self._authenticated is not None and not _is_near(scope):
+            text = (
+                "Metrics are for the network that the server is in. Ask from there, or with a token of the scope admin."
+            )
+            await refusal(403, text)(scope, receive, send)
         else:
             named = self._authenticated is None and _is_local(scope)
             await (await self._answer(named=named))(scope, receive, send)
@@ -225,6 +232,16 @@ def _without_names(
 
 def _added(one: Durations, other: Durations) -> Durations:
     return Durations([*map(operator.add, one.by_bucket, other.by_bucket)], one.seconds + other.seconds)
+
+
+def _is_near(scope: Scope) -> bool:
+    """Return whether a request comes from a private address (RFC 1918, RFC 4193) itself, through no proxy."""
+    client = scope.get("client")
+    try:
+        is_private = client is not None and ip_address(client[0]).is_private
+    except ValueError:
+        return False
+    return is_private and not {key for key, _ in scope["headers"]} & _BY_PROXIES
 
 
 def _is_local(scope: Scope) -> bool:
