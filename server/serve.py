@@ -19,7 +19,6 @@ from .base.startup.process_setup import raise_descriptor_limit
 from .base.startup.watched_settings import WatchedSettings
 from .base.stats.watchdog import WatchedLoop, watching
 from .base.telemetry import tracing
-from .base.telemetry.choosing import start as start_telemetry
 from .interfaces.commands.command import Command
 from .interfaces.commands.opened import running_with
 from .interfaces.commands.terminal import Here, IsolationChoice, Output, print_error, read_source, report_output
@@ -116,7 +115,7 @@ async def serving(
     settings: Settings, home: Home, address: Address | None, exposure: Exposure, watched: WatchedSettings | None = None
 ) -> None:
     """Serve until the client ends, or over HTTP until a signal comes; what changes in `watched` is taken up."""
-    start_telemetry(os.environ)
+    tracing.start(os.environ)
     try:
         await _served(settings, home, address, exposure, watched)
     finally:

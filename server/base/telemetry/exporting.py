@@ -27,7 +27,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.trace import Link, SpanKind, Status, StatusCode
 
-from .tracing import Attributes
+Attributes = Mapping[str, str | int | float | bool]
 
 SDK_TRACER = "mcp-python-sdk"
 OTHER = "_OTHER"

@@ -7,10 +7,15 @@ the process is judged once more in `exporting`.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ....tools_registry.errors import ToolFailed
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -22,14 +27,48 @@ Attributes = Mapping[str, str | int | float | bool]
 CARRIED = ("traceparent", "tracestate", "baggage")
 """The names of a context in `_meta` and in headers (W3C Trace Context, W3C Baggage)."""
 _PART_SECONDS = 0.001
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_{}_ENDPOINT")
+_LOG = logging.getLogger(__name__)
 
 _exporting: Exporting | None = None
 
 
-def start(exporting: Exporting) -> None:
-    """Have spans and durations told to it from now on."""
+def wanted(environment: Mapping[str, str]) -> frozenset[str]:
+    """Return which of `traces` and `metrics` are to be sent: those that have an exporter or an endpoint, and no `none`.
+
+    Without any of these variables nothing is: a server that nobody told of a collector looks for none.
+    """
+    if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return frozenset()
+    found: set[str] = set()
+    for signal in ("traces", "metrics"):
+        exporter = environment.get(f"OTEL_{signal.upper()}_EXPORTER", "").strip().lower()
+        has_endpoint = any(environment.get(name.format(signal.upper())) for name in _ENDPOINTS)
+        if exporter not in {"", "none", "otlp"}:
+            _LOG.warning("OTEL_%s_EXPORTER is not otlp or none, so no %s are sent.", signal.upper(), signal)
+        elif exporter == "otlp" or (not exporter and has_endpoint):
+            found.add(signal)
+    protocol = environment.get("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
+    if found and protocol != "http/protobuf":
+        _LOG.warning("Telemetry is sent by http/protobuf alone, not by what OTEL_EXPORTER_OTLP_PROTOCOL says.")
+    return frozenset(found)
+
+
+def start(environment: Mapping[str, str]) -> None:
+    """Tell of what is done from now on, where that is wanted and the extra `otel` is installed."""
     global _exporting  # noqa: PLW0603 - one for the process, as OpenTelemetry has it
-    _exporting = exporting
+    found = wanted(environment)
+    if not found:
+        return
+    try:
+        from .exporting import Exporting
+    except ImportError:
+        _LOG.warning('OTEL_… asks for telemetry, which needs the extra otel. Install it: pip install "sealab[otel]".')
+        return
+    from ....tools_registry.untraced import Told, trace_sdk
+
+    _exporting = Exporting(version("sealab"), traces="traces" in found, metrics="metrics" in found)
+    trace_sdk(Told(_exporting.sdk_tracer(), _exporting.inject))
 
 
 def stop() -> Exporting | None:
@@ -147,3 +186,33 @@ def traceparent() -> str | None:
     carrier: dict[str, str] = {}
     carry(carrier)
     return carrier.get(CARRIED[0])
+
+
+@contextmanager
+def upstream_call(tool: str, server: str, url: str) -> Iterator[None]:
+    """Tell of a call of a tool of the server at `url`, which is empty for one on the standard streams."""
+    if not is_on():
+        yield
+        return
+    knows([tool])
+    address = urlsplit(url)
+    told: dict[str, str | int | float | bool] = {
+        "mcp.method.name": "tools/call",
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool": tool,
+        "network.transport": "tcp" if url else "pipe",
+        "sealab.server": server,
+    }
+    if address.hostname:
+        told["server.address"] = address.hostname
+        told["server.port"] = address.port or (443 if address.scheme == "https" else 80)
+    with (
+        timed("mcp.client.operation.duration", told),
+        span(f"tools/call {tool}", told, kind="client"),
+    ):
+        try:
+            yield
+        except ToolFailed:
+            told["error.type"] = "tool_error"
+            mark({"error.type": "tool_error"})
+            raise

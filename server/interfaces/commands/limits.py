@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -98,5 +98,5 @@ def _told(limit: LimitOf, found: SetLimit) -> dict[str, object]:
     }
 
 
-def _whose(told: dict[str, object]) -> str:
+def _whose(told: Mapping[str, object]) -> str:
     return f"{told['tenant']}/{told['who']}" if told["who"] else f"{told['tenant']} (all)"

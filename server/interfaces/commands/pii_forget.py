@@ -127,7 +127,7 @@ def _forget_scope(here: Here, said: str, *, erases: bool) -> Output:
 def _forget_principal(here: Here, principal: str, *, erases: bool) -> Output:
     from ...base.storage.opening import open_workspace
     from ...use_cases.tenants.contents import operators_database
-    from ...use_cases.tenants.leaving import left_of
+    from ...use_cases.tenants.deleting import left_of
 
     if principal == LOCAL.identity.principal:
         raise UsageError("local is whoever uses this home itself. Give --scope home to erase what is kept of it.")
@@ -148,7 +148,7 @@ def _forget_principal(here: Here, principal: str, *, erases: bool) -> Output:
             erases=erases,
             audit=replace(audit, tenant=home.tenant),
         )
-    here.told |= {"of": principal, "tenant": home.tenant, "runs": len(left.runs)} | left.rows
+    here.told |= {"of": principal, "tenant": home.tenant, "runs": len(left.runs), **left.rows}
     sign_ins = {"ended": left.sign_ins.sign_ins, "revoked": left.sign_ins.revoked}
 
     def shown() -> None:

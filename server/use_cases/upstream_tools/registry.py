@@ -31,13 +31,13 @@ from ...base.home import Home
 from ...base.host_work import Kind, ended_within, in_thread
 from ...base.identity import LOCAL_IDENTITY, Identity, Right
 from ...base.lru import Lru
+from ...base.telemetry import tracing
 from ...governance.policy.access import NO_POLICY, Decider, call_access
 from ...governance.shares.shared_bounds import PartLacking, Parts
 from .approval import Decision, decide
 from .extras import Extra, Extras, helper_for_tool_name
 from .overview import overview
 from .registry_state import RegistryState, SharedLook, in_files
-from .told_calls import called
 from .tool_rules import RuledServer, ruled
 from .views import Views
 from .wiring import DefinitionsFolder, FileStamp, Wired, index_of, is_permitted, log_problems, wire
@@ -571,7 +571,7 @@ class Registry:
         """
         wired = await self._current()
         async with self._connected(wired, tool.server, owner):
-            with called(tool, wired.configuration.server(tool.server).url):
+            with tracing.upstream_call(tool.name, tool.server, wired.configuration.server(tool.server).url):
                 result = await wired.upstreams.call(
                     tool.server, tool.name, arguments, on_progress=on_progress, keep=keep, owner=owner
                 )

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sealab.server.base.telemetry import choosing, tracing
+from sealab.server.base.telemetry import tracing
 from sealab.tools_registry.untraced import trace_sdk
 
 from ...waiting import until
@@ -56,7 +56,7 @@ def told(collector: Collector, monkeypatch: pytest.MonkeyPatch, **more: str) -> 
     """Have this process tell the collector what it does, as `serve` does."""
     for name, value in {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, **more}.items():
         monkeypatch.setenv(name, value)
-    choosing.start(os.environ)
+    tracing.start(os.environ)
     try:
         yield
     finally:
@@ -191,7 +191,7 @@ async def test_a_collector_that_hangs_slows_no_run_and_is_told_of_once(
     ],
 )
 def test_what_is_sent_follows_from_the_standard_variables(environment: dict[str, str], found: set[str]) -> None:
-    assert choosing.wanted(environment) == found
+    assert tracing.wanted(environment) == found
 
 
 async def test_http_headers_say_where_a_caller_is_and_an_upstream_is_told_by_headers(
@@ -213,8 +213,8 @@ async def test_http_headers_say_where_a_caller_is_and_an_upstream_is_told_by_hea
 
 def test_where_nobody_asks_for_it_nothing_of_opentelemetry_is_imported() -> None:
     code = (
-        "import sys; import sealab.server.serve; from sealab.server.base.telemetry import choosing, tracing\n"
-        "choosing.start({})\n"
+        "import sys; import sealab.server.serve; from sealab.server.base.telemetry import tracing\n"
+        "tracing.start({})\n"
         "with tracing.span('sealab.run') as made, tracing.timed('x', {}): tracing.carry({})\n"
         "print(made, [name for name in sys.modules if name.partition('.')[0] == 'opentelemetry'])"
     )
