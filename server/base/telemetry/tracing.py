@@ -199,7 +199,7 @@ def upstream_call(tool: str, server: str, url: str) -> Iterator[None]:
     told: dict[str, str | int | float | bool] = {
         "mcp.method.name": "tools/call",
         "gen_ai.operation.name": "execute_tool",
-        "gen_ai.tool": tool,
+        "gen_ai.tool.name": tool,
         "network.transport": "tcp" if url else "pipe",
         "sealab.server": server,
     }
