@@ -20,6 +20,8 @@ from sealab.skills_db.migrations import MIGRATIONS, Migration
 from sealab.skills_db.runs import RunRecord, RunStore
 from sealab.skills_db.skills import SkillStore
 from sealab.skills_db.tables import TABLES
+from sealab.skills_db.tenants.tenant_store import CpuDayStore, DayOf, LimitOf, LimitStore, Use
+from sealab.skills_db.vault_root import root_of
 
 from .conftest import Place
 
@@ -61,6 +63,25 @@ def test_an_older_database_gets_only_what_it_lacks_and_keeps_what_it_has(place: 
         assert migrations.apply(database.durable, (*MIGRATIONS, LATER)) == (LATER.name,)
         assert "sealab_note" in tables(database)
         assert SkillStore(database).load("a").version == 1
+
+
+def test_a_database_of_the_first_step_gets_what_later_ones_declare(place: Place):
+    """What these steps add is taken out again, and then stands there as in an empty database."""
+    added = {"sealab_vault": ["wrapped"], "sealab_cpu_day": [name for name in Use._fields if name != "seconds"]}
+    with place.open() as database:
+        with database.transaction() as session:
+            session.exec_driver_sql("DROP TABLE sealab_own_limit")
+            for table, columns in added.items():
+                for column in columns:
+                    session.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {column}")
+            session.exec_driver_sql("INSERT INTO sealab_cpu_day VALUES ('2026-11-30', 'default', 'home', 1.5)")
+            session.exec_driver_sql("DELETE FROM sealab_migration WHERE name > '0001_z'")
+        assert migrations.apply(database.durable) == tuple(step.name for step in MIGRATIONS[1:])
+        store, day = CpuDayStore(database), DayOf("default", "home", "2026-11-30")
+        store.add({day: Use(0.5, 1, 2, 3, 4, 5)})
+        assert store.since("2026-11-30") == {day: Use(2.0, 1, 2, 3, 4, 5)}
+        LimitStore(database).put(LimitOf("acme", "", "tenant_runs_max"), 2)
+        assert root_of(database, bytes(32)) == root_of(database, bytes(32))
 
 
 def test_a_step_that_fails_leaves_nothing_of_itself_or_of_those_before_it(place: Place):

@@ -20,7 +20,8 @@ from sealab.server.base.telemetry import tracing
 from sealab.tools_registry.untraced import trace_sdk
 
 from ...waiting import until
-from ..conftest import in_this_process
+from ..conftest import http_server, in_this_process
+from ..protocol.web.raw import MODERN, call, post
 from ..upstream_tools.test_registry import configure
 from .collector import Collector, collecting, said
 
@@ -175,6 +176,22 @@ async def test_a_collector_that_hangs_slows_no_run_and_is_told_of_once(
             await until(lambda: any("Telemetry cannot be sent" in each for each in caplog.messages))
             await asyncio.sleep(0.5)
     assert len([each for each in caplog.records if each.name.startswith("opentelemetry")]) == 1
+
+
+def test_a_server_over_http_takes_the_context_of_headers_and_sends_what_it_was_told_when_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with collecting() as collector:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+        try:
+            with http_server(tmp_path, **ENV) as url:
+                post(url, call("1 + 1"), traceparent=PARENT, **MODERN)
+        finally:
+            trace_sdk(None)
+    [served] = collector.named("tools/call execute_code")
+    assert (served.trace_id.hex(), served.parent_span_id.hex()) == (TRACE, PARENT.split("-")[2])
+    assert said(served)["network.transport"] == "tcp"
+    assert "mcp.server.operation.duration" in collector.metrics
 
 
 @pytest.mark.parametrize(
