@@ -94,13 +94,11 @@ def page(url: str, method: str = "GET", **headers: str) -> tuple[int, str, str]:
 
 def read(url: str) -> Counter[tuple[str, str]]:
     """Return what the page counts; of a server in the tests' process it counts what those before it did, too."""
-    return Counter(
-        {
-            (sample.name, sample.labels.get("outcome") or sample.labels.get("le", "")): int(sample.value)
-            for family in text_string_to_metric_families(page(url)[2])
-            for sample in family.samples
-        }
-    )
+    counts: Counter[tuple[str, str]] = Counter()
+    for family in text_string_to_metric_families(page(url)[2]):
+        for sample in family.samples:
+            counts[sample.name, sample.labels.get("outcome") or sample.labels.get("le", "")] += int(sample.value)
+    return counts
 
 
 def test_where_the_operator_wants_none_there_is_no_such_page(tmp_path: Path) -> None:
