@@ -19,16 +19,23 @@ CODE = "rows = [await tools.w.look(n=n) for n in range(3)]\nlen(rows)"
 ANSWER = len(f"{PERSON} {MAIL}")
 
 
-async def told(home: Path, *options: str) -> Any:
+def told(home: Path, *options: str) -> Any:
     return sealab("stats", *options, "--home", str(home), "--json", SEALAB_VAULT_KEYRING="false").told
 
 
-async def test_what_runs_took_and_what_their_calls_would_have_is_kept_by_day_tenant_and_person(tmp_path: Path) -> None:
-    wire(tmp_path)
-    async with in_this_process(tmp_path, ENV) as caller:
+@pytest.fixture(scope="module")
+async def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home in which two runs ended."""
+    home = tmp_path_factory.mktemp("home")
+    wire(home)
+    async with in_this_process(home, ENV) as caller:
         for _ in range(2):
             assert (await caller.run(CODE))["result"] == 3
-    stats = await told(tmp_path)
+    return home
+
+
+async def test_what_runs_took_and_what_their_calls_would_have_is_kept_by_day_tenant_and_person(home: Path) -> None:
+    stats = told(home)
     [row] = stats["rows"]
     assert (row["runs"], row["cpu_seconds"] > 0) == (2, True)
     assert row["tokens"]["written"] == 2 * len(CODE) // CHARS_PER_TOKEN
@@ -37,8 +44,8 @@ async def test_what_runs_took_and_what_their_calls_would_have_is_kept_by_day_ten
     once = sum(len(name) + len(json.dumps({"type": "object"})) for name in ("look", "fail")) // CHARS_PER_TOKEN
     assert row["tokens_directly"]["definitions"] == once  # for two runs of one caller
     assert stats["tokenizer"] == TOKENIZER
-    assert [each["who"] for each in (await told(tmp_path, "--by", "who"))["rows"]] == ["default/local"]
-    assert (await told(tmp_path, "--who", "other"))["rows"] == []
+    assert [each["who"] for each in (told(home, "--by", "who"))["rows"]] == ["default/local"]
+    assert (told(home, "--who", "other"))["rows"] == []
 
 
 def test_the_error_that_is_stated_is_that_of_the_tokenizer() -> None:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -74,11 +75,7 @@ def wire(home: Path) -> Path:
     return home / "sent"
 
 
-async def test_a_call_is_one_trace_from_the_client_to_the_upstream_and_names_are_those_of_the_conventions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sent = wire(tmp_path)
-    code = f"""
+CODE = f"""
 import asyncio
 await asyncio.gather(*(tools.w.look(who={PERSON!r}, n=n) for n in range(20)))
 try:
@@ -86,13 +83,39 @@ try:
 except ToolError as error:
     result = str(error)
 """
-    with collecting() as collector, told(collector, monkeypatch):
-        async with in_this_process(tmp_path, ENV | {"SEALAB_PRIVACY": "auto", "SEALAB_PRIVACY_MODE": "fast"}) as caller:
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What a collector was sent of a call, of one of no tool, and of a background run; and what an upstream got."""
+
+    collector: Collector
+    sent: str
+    asked: Any
+
+
+@pytest.fixture(scope="module")
+async def flow(tmp_path_factory: pytest.TempPathFactory) -> Flow:
+    home = tmp_path_factory.mktemp("home")
+    sent = wire(home)
+    env = ENV | {"SEALAB_PRIVACY": "auto", "SEALAB_PRIVACY_MODE": "fast"}
+    with pytest.MonkeyPatch.context() as patch, collecting() as collector, told(collector, patch):
+        async with in_this_process(home, env) as caller:
             meta = {"traceparent": PARENT, "baggage": f"who={PERSON[:6]}"}
-            await caller.client.call_tool("execute_code", {"code": code}, meta=meta)
+            ran = await caller.client.call_tool("execute_code", {"code": CODE}, meta=meta)
+            assert not ran.is_error, ran.content
             assert (await caller.call(PERSON)).is_error
-    [run] = collector.named("sealab.run")
-    [served] = collector.named("tools/call execute_code")
+            asked = await caller.run("1 + 1", background=True)
+            await caller.call("get_run", run_id=asked["run_id"], wait_seconds=30)
+    return Flow(collector, sent.read_text(), asked)
+
+
+async def test_a_call_is_one_trace_from_the_client_to_the_upstream_and_names_are_those_of_the_conventions(
+    flow: Flow,
+) -> None:
+    collector = flow.collector
+    [run] = [each for each in collector.named("sealab.run") if each.parent_span_id]
+    served = next(each for each in collector.named("tools/call execute_code") if each.span_id == run.parent_span_id)
     looks = collector.named("tools/call look")
     [failed] = collector.named("tools/call fail")
     assert {each.trace_id.hex() for each in (run, served, failed, *looks)} == {TRACE}
@@ -111,7 +134,7 @@ except ToolError as error:
     assert said(run)["sealab.run.outcome"] == "ok"
     parents = {
         json.loads(line)["params"]["_meta"]["traceparent"].split("-")[2]
-        for line in sent.read_text().splitlines()
+        for line in flow.sent.splitlines()
         if '"tools/call"' in line
     }
     assert parents == {each.span_id.hex() for each in (*looks, failed)}
@@ -121,7 +144,7 @@ except ToolError as error:
     assert {each["service.name"] for each in collector.resources} == {"sealab"}
     check_names(collector)
     everything = b"".join(collector.bodies)
-    for secret in (PERSON, MAIL, "Ulrike", "brandtner", "gather", str(tmp_path)):
+    for secret in (PERSON, MAIL, "Ulrike", "brandtner", "gather", "/tmp/"):
         assert secret.encode() not in everything
 
 
@@ -148,18 +171,12 @@ def check_names(collector: Collector) -> None:
     } <= ours.keys()
 
 
-async def test_a_background_run_is_linked_to_what_asked_for_it_and_no_part_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with collecting() as collector, told(collector, monkeypatch):
-        async with in_this_process(tmp_path, ENV) as caller:
-            asked = await caller.run("1 + 1", background=True)
-            await caller.call("get_run", run_id=asked["run_id"], wait_seconds=30)
-    [run] = collector.named("sealab.run")
-    [served] = collector.named("tools/call execute_code")
-    assert (run.parent_span_id, run.trace_id != served.trace_id) == (b"", True)
-    assert [link.span_id for link in run.links] == [served.span_id]
-    assert said(run)["sealab.run.background"] is True
+async def test_a_background_run_is_linked_to_what_asked_for_it_and_no_part_of_it(flow: Flow) -> None:
+    [run] = [each for each in flow.collector.named("sealab.run") if not each.parent_span_id]
+    [link] = run.links
+    served = next(each for each in flow.collector.named("tools/call execute_code") if each.span_id == link.span_id)
+    assert (run.trace_id != served.trace_id, said(run)["sealab.run.background"]) == (True, True)
+    assert said(run)["sealab.run.id"] == flow.asked["run_id"]
 
 
 async def test_a_collector_that_hangs_slows_no_run_and_is_told_of_once(
