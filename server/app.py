@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..sandbox.host.pools import JobRunner, Pools, SharedRunner
+from ..sandbox.host.scheduler import OwnBound
 from ..sandbox.job import Isolation
 from ..skills_db import DATABASE_FILE
 from ..workspace.store import Workspace
@@ -33,6 +33,7 @@ from .governance.audit.trail import UNAUDITED, AuditTrail
 from .governance.policy.access import NO_POLICY, Decider
 from .governance.policy.policy_file import PolicyFile, path_of, policy_of
 from .governance.shares.cpu_days import CpuDays
+from .governance.shares.limits import OwnLimits
 from .governance.shares.shared_bounds import Parts
 from .governance.shares.shares import Shares
 from .governance.sign_ins.sign_ins import SignIns
@@ -110,6 +111,7 @@ class _Shared:
     policy: Decider
     audit: AuditTrail
     cpu_days: CpuDays
+    limits: OwnLimits
     notices: Notices
     readiness: Readiness
     parts: Parts
@@ -137,10 +139,11 @@ async def running(
     _prepare_process()
     home.prepare()
     own_policy = await asyncio.to_thread(policy_of, settings, home) if policy is None else None
-    offered = offer(settings, home)
     database = database_of(settings.database_url, home)
     operators_root = home.operators or home.root
     operators = database if home.operators is None else database_of(settings.database_url, Home(operators_root))
+    limits = OwnLimits(settings, operators if serves else None)
+    offered = offer(settings, home, limits.of_home(home.tenant))
     decider = policy or own_policy or NO_POLICY
     store = audit_store(operators, operators_key(settings, operators_root, operators))
     audit = _audit(settings, home, store, serves=serves)
@@ -154,11 +157,13 @@ async def running(
         stack.callback(operators.close)
         replicas = None
         if listens and settings.replica_address is not None:
-            replicas = await stack.enter_async_context(_among_replicas(settings, settings.replica_address, operators))
+            own_key = operators_key(settings, operators_root, operators)
+            replicas = await stack.enter_async_context(_among_replicas(settings.replica_address, operators, own_key))
         shared = _Shared(
             decider,
             audit,
             CpuDays(operators),
+            limits,
             notices,
             readiness,
             parts,
@@ -188,14 +193,15 @@ def _beside_tenant(settings: Settings, home: Home, operators: HomeDatabase) -> S
 
 
 @asynccontextmanager
-async def _among_replicas(settings: Settings, address: str, database: HomeDatabase) -> AsyncIterator[Replicas]:
-    """Make this server one of several. Raises `VaultKeyError`."""
+async def _among_replicas(
+    address: str, database: HomeDatabase, own_key: Callable[[], bytes]
+) -> AsyncIterator[Replicas]:
+    """Make this server one of several. Raises `VaultKeyError`, `VaultKeyWrong`."""
     from importlib.metadata import version
 
-    from .privacy.tokens.keys import master_key
     from .use_cases.replicas.replicas import Replicas
 
-    key = await asyncio.to_thread(master_key, settings.vault_key, Path(), keyring=False)  # there is one: see settings
+    key = await asyncio.to_thread(own_key)
     replicas = Replicas(database, key, address=address, version=version("sealab"))
     async with replicas.serving():
         yield replicas
@@ -210,7 +216,8 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
     """
     settings = operators.settings
     home.prepare()
-    offered = _shared_offer(settings, home, operators.pools.runner, operators.executor.offer)
+    own_bound = operators.executor.shares.limits.of_home(home.tenant)
+    offered = _shared_offer(settings, home, operators.pools.runner, operators.executor.offer, own_bound)
 
     def background(workspace: Workspace) -> tuple[Pools, Offer]:
         background_pools = operators.background.executor().pools
@@ -223,6 +230,7 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
         executor.policy,
         replace(executor.audit, tenant=home.tenant),
         executor.shares.cpu_days,
+        executor.shares.limits,
         operators.notices,
         operators.readiness,
         executor.shares.parts,
@@ -240,6 +248,7 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
         policy=shared.policy,
         told=shared.audit.of_privacy,
         operators=operators.database,
+        key=operators.privacy.key,
         detectors=operators.privacy.detectors,
     )
     composed = _composed(
@@ -250,10 +259,14 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
 
 
 def _shared_offer(
-    settings: Settings, home: Home, runner: Callable[[Isolation], Awaitable[JobRunner]], operators: Offer
+    settings: Settings,
+    home: Home,
+    runner: Callable[[Isolation], Awaitable[JobRunner]],
+    operators: Offer,
+    own_bound: OwnBound | None = None,
 ) -> Offer:
     """Return what a tenant is offered: what the operator is, with shared workers where they see no folder."""
-    found = offer(settings, home)
+    found = offer(settings, home, own_bound)
     makers = {isolation: maker for isolation, maker in found.makers.items() if isolation in operators.makers}
     if Isolation.RESTRICTED in makers:
         makers[Isolation.RESTRICTED] = lambda: SharedRunner(home.tenant, partial(runner, Isolation.RESTRICTED))
@@ -310,7 +323,7 @@ async def _composed(
                     archive,
                     service,
                     journal,
-                    Shares(settings, shared.cpu_days, home.tenant, parts=shared.parts),
+                    Shares(settings, shared.cpu_days, home.tenant, parts=shared.parts, limits=shared.limits),
                     policy=shared.policy,
                     audit=shared.audit,
                     workspace=workspace,

@@ -181,6 +181,7 @@ _COMMANDS: Mapping[str, str] = {
     "doctor": "check which isolation layers work on this machine",
     "status": "show on one screen what runs, waits and fails, and what is used",
     "top": "show that screen again and again",
+    "stats": "say what runs used, in CPU seconds and tokens, by day, tenant or person",
     "container": "build the image for isolation=container, or show the state of containers",
     "servers": "list, add, remove and import the upstream MCP servers",
     "pii": "replace personal data in files by tokens, restore or delete it",
@@ -193,6 +194,8 @@ _COMMANDS: Mapping[str, str] = {
     "approvals": "answer what background runs wait for",
     "tokens": "give out, list and revoke the tokens with which others call over HTTP",
     "tenants": "list, show, export and delete the tenants that share this server",
+    "limits": "list and set what one tenant or one person may use, while servers run",
+    "vault": "give the vault another key, while servers run",
     "audit": "list what happened, and check that no line of it was changed",
     "skills": "store, run and test skills, import and export them",
     "schedules": "have skills run at set times",
@@ -206,7 +209,7 @@ _MODULES = {
     "top": ".interfaces.commands.status",
 }
 _ALONE = frozenset(
-    {"serve", "run", "init", "uninstall", "demo", "doctor", "status", "top", "guard", "audit", "completion"}
+    "serve run init uninstall demo doctor stats status top guard audit completion".split()  # noqa: SIM905 - a table of words
 )
 """Those that have no commands of their own."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -12,9 +13,12 @@ from typing import TYPE_CHECKING
 
 from .base.errors import Exit, UsageError
 from .base.home import Home
+from .base.host_work import ended_within
 from .base.settings import Auth, Settings, Surface
 from .base.startup.process_setup import raise_descriptor_limit
+from .base.startup.watched_settings import WatchedSettings
 from .base.stats.watchdog import WatchedLoop, watching
+from .base.telemetry import tracing
 from .interfaces.commands.command import Command
 from .interfaces.commands.opened import running_with
 from .interfaces.commands.terminal import Here, IsolationChoice, Output, print_error, read_source, report_output
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
 
 _PIPE_CHARS_MAX = 1 << 40
 """Characters of a run's output for another program: more than a run can give, so that nothing is cut."""
+TELEMETRY_SECONDS = 2.0
+"""How long the end of the process waits for a collector."""
 _WARM_AFTER_SECONDS = 0.5
 """What loads for seconds begins when a client has had its list of tools."""
 
@@ -63,7 +69,9 @@ def _serve(
             "sealab waits for an MCP client on stdin and stdout. `sealab demo` shows what it does; Ctrl-C ends it."
         )
     with asyncio.Runner(loop_factory=WatchedLoop) as runner:
-        runner.run(serving(settings, here.home, address, exposure))
+        file = here.settings_file(here.home)
+        watched = WatchedSettings(file, partial(here.settings_now, file), settings)
+        runner.run(serving(settings, here.home, address, exposure, watched))
     return Exit.OK
 
 
@@ -103,8 +111,21 @@ async def _run(
 run = Command(_run, usage="sealab run [options] FILE [-- ARGUMENT ...]")
 
 
-async def serving(settings: Settings, home: Home, address: Address | None, exposure: Exposure) -> None:
-    """Serve until the client ends, or over HTTP until a signal comes."""
+async def serving(
+    settings: Settings, home: Home, address: Address | None, exposure: Exposure, watched: WatchedSettings | None = None
+) -> None:
+    """Serve until the client ends, or over HTTP until a signal comes; what changes in `watched` is taken up."""
+    tracing.start(os.environ)
+    try:
+        await _served(settings, home, address, exposure, watched)
+    finally:
+        if (told := tracing.stop()) is not None:
+            await ended_within(TELEMETRY_SECONDS, told.close)
+
+
+async def _served(
+    settings: Settings, home: Home, address: Address | None, exposure: Exposure, watched: WatchedSettings | None
+) -> None:
     from .app import running
 
     async with running(settings, home, serves=True, listens=address is not None) as app:
@@ -123,10 +144,13 @@ async def serving(settings: Settings, home: Home, address: Address | None, expos
         if app.privacy.filters:
             asyncio.get_running_loop().call_later(_WARM_AFTER_SECONDS, app.privacy.warm)
         await app.audit.server_started("stdio" if address is None else "http")
-        warming = asyncio.create_task(_warm_full_python(app))
+        beside = [asyncio.create_task(_warm_full_python(app))]
+        if watched is not None:
+            beside.append(asyncio.create_task(watched.watch(app.executor.shares.limits.take)))
         with watching(app.loop_stats):
             await serves(app)
-        warming.cancel()
+        for task in beside:
+            task.cancel()
         app.audit.server_stopped()
 
 

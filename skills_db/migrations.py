@@ -37,20 +37,7 @@ class Migration:
     needs: str | None = None
 
 
-_SCHEDULES = """CREATE TABLE sealab_schedule (name TEXT NOT NULL PRIMARY KEY, owner TEXT NOT NULL,
-    next_time DOUBLE PRECISION, fired DOUBLE PRECISION, last_run TEXT, judged BIGINT NOT NULL, failures BIGINT NOT NULL,
-    attempt BIGINT NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, sealed BYTEA NOT NULL)"""
-MIGRATIONS: tuple[Migration, ...] = (
-    Migration("0001_declared_tables", ()),
-    Migration("0002_schedules", (_SCHEDULES,)),
-    Migration(
-        "0041_skills_archived_and_used",
-        (
-            "ALTER TABLE sealab_skill ADD COLUMN archived DOUBLE PRECISION",
-            "ALTER TABLE sealab_run ADD COLUMN owner TEXT",
-        ),
-    ),
-)
+MIGRATIONS: tuple[Migration, ...] = (Migration("0001_tables", ()),)
 _LISTS = (MIGRATION, MIGRATION_RULE)
 _MAY_NOT = "42501"
 """The SQLSTATE of a role that lacks a right."""

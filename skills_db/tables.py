@@ -82,6 +82,11 @@ def _whole(*names: str, null: bool = False) -> list[sa.Column[Any]]:
     return [sa.Column(name, sa.BigInteger, nullable=null) for name in names]
 
 
+def _counts(*names: str) -> list[sa.Column[Any]]:
+    """Return columns that came after their table, and are 0 in older rows."""
+    return [sa.Column(name, sa.BigInteger, nullable=False, server_default="0") for name in names]
+
+
 def _flag(name: str) -> sa.Column[int]:
     return sa.Column(name, sa.Integer, nullable=False)
 
@@ -166,7 +171,7 @@ RUN = _table(
 """That something ran: when, how long, how it ended, and for which scope. No arguments, no results, no output."""
 
 # The vault of personal data.
-VAULT = _table("vault", _one(), *_text("key_mark", null=True), *_whole("purges"))
+VAULT = _table("vault", _one(), *_text("key_mark", null=True), *_whole("purges"), *_text("wrapped", null=True))
 VAULT_VALUE = _table(
     "vault_value",
     _identity(),
@@ -289,7 +294,20 @@ AUDIT_LINE = _table(
 AUDIT_HEAD = _table(
     "audit_head", _one(), *_whole("number", "before_number"), *_text("hash", "before_hash", "key_mark", "seal")
 )
-CPU_DAY = _table("cpu_day", _key("day"), _key("tenant"), _key("principal"), *_seconds("seconds"))
+LIMIT = _table("own_limit", _key("tenant"), _key("principal"), _key("name"), *_seconds("most", "changed"))
+"""A bound that the operator gave one tenant, or one principal of it, in place of the setting of that name.
+
+The principal is empty where it is the tenant's.
+"""
+CPU_DAY = _table(
+    "cpu_day",
+    _key("day"),
+    _key("tenant"),
+    _key("principal"),
+    *_seconds("seconds"),
+    *_counts("runs", "chars_written", "chars_read", "chars_called", "chars_defined"),
+)
+"""What a principal used on a day: see `tenants.tenant_store.Use`."""
 
 # Sign-ins to upstream servers.
 SIGN_IN = _table(

@@ -25,7 +25,7 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from .errors import NameRefused, WorkspaceError
-from .names import RUNS, Name, judge_run_id, run_folder, run_in, shown
+from .names import RUNS, Name, is_run_of, judge_run_id, run_folder, run_in, shown
 from .paths import Folder, refusing, write_all
 from .store import Workspace
 
@@ -233,6 +233,22 @@ def drop_folder(folder: Folder, name: str) -> None:
                 with contextlib.suppress(OSError):
                     _clear(inside, leaf)
         folder.remove(name)
+
+
+def kept_of(workspace: Workspace, owner: str, *, drops: bool) -> list[str]:
+    """Return the ids of the kept runs of an owner, and drop them where it `drops`."""
+    workspace.settle_runs()
+    kept = getattr(workspace, "kept", None)
+    if kept is not None:
+        runs = [run for run in kept.listed() if is_run_of(owner, run.folder)]
+        if drops:
+            kept.drop(runs)
+        return [run_in(run.folder) or "" for run in runs]
+    with workspace.beside.open_folder(()) as folder:
+        mine = [name for name in folder.names() if is_run_of(owner, name)]
+        for name in mine if drops else ():
+            drop_folder(folder, name)
+    return [run_in(name) or "" for name in mine]
 
 
 def rewrite_kept(workspace: Workspace, changed: Callable[[bytes], bytes], *, changes: bool) -> Iterator[str]:

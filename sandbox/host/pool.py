@@ -164,7 +164,12 @@ class Pool:
         self._sessions = Sessions(
             self._take_worker,
             self._scheduler.seat,
-            SessionRoom(settings.sessions_max, settings.caller_sessions_max, settings.tenant_sessions_max),
+            SessionRoom(
+                settings.sessions_max,
+                settings.caller_sessions_max,
+                settings.tenant_sessions_max,
+                settings.bounds.own,
+            ),
             settings.session_idle_seconds,
         )
 

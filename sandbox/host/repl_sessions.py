@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from ..errors import SessionNotRebuilt, SessionRefused, WorkerLost
 from ..job import Held, HostCalls, Isolation, Job, Outcome, Owner, Rebuild, Rebuilt, Recorder, Status
 from .fair_queue import of_one_caller
-from .scheduler import Seat
+from .scheduler import OwnBound, Seat, no_own_bound
 from .worker import WorkerHandle
 
 _ENDINGS_KEPT = 1000
@@ -61,12 +61,17 @@ class SessionRoom:
     all: int
     of_caller: int = 0
     of_tenant: int = 0
+    own: OwnBound = no_own_bound
 
-    def of(self, tenant: str) -> tuple[int, int]:
-        """Return how many a caller of that tenant may have, and how many the tenant may."""
+    def of(self, owner: Owner) -> tuple[int, int]:
+        """Return how many a caller may have, and how many its tenant may."""
         usual = of_one_caller(self.all)
-        tenant_max = min(self.of_tenant or self.all, usual if tenant else self.all)
-        return min(self.of_caller or usual, usual, tenant_max), tenant_max
+        of_caller, of_tenant = (
+            most if (own := self.own(name, owner)) is None else int(own)
+            for name, most in (("caller_sessions_max", self.of_caller), ("tenant_sessions_max", self.of_tenant))
+        )
+        tenant_max = min(of_tenant or self.all, usual if owner.tenant else self.all)
+        return min(of_caller or usual, usual, tenant_max), tenant_max
 
 
 @dataclass(slots=True)
@@ -196,7 +201,7 @@ class Sessions:
         """
         counts = Counter(each.owner for each in self._alive.values())
         tenants = Counter(each.owner.tenant for each in self._alive.values())
-        caller_max, tenant_max = self._room.of(owner.tenant)
+        caller_max, tenant_max = self._room.of(owner)
         while True:
             idle = [each for each in self._alive.values() if not each.calls]
             own, tenant = counts[owner], tenants[owner.tenant]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 import weakref
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -61,15 +61,24 @@ class Room:
     queue_seconds: float
 
 
+OwnBound = Callable[[str, Owner], float | None]
+"""Returns the bound of that name, such as `caller_runs_max`, that an owner has by itself; None leaves the usual one."""
+
+
+def no_own_bound(_name: str, _owner: Owner) -> None:
+    """Leave every owner the usual bounds."""
+
+
 class RunBounds:
     """How many runs of a caller and of a tenant may be alive in all schedulers that share it; 0 is no bound.
 
-    Belongs to one event loop.
+    `own` is asked first, each time. Belongs to one event loop.
     """
 
-    def __init__(self, caller_max: int = 0, tenant_max: int = 0) -> None:
+    def __init__(self, caller_max: int = 0, tenant_max: int = 0, own: OwnBound | None = None) -> None:
         self.caller_max = caller_max
         self.tenant_max = tenant_max
+        self.own: OwnBound = own or no_own_bound
         self._all: weakref.WeakSet[Turns[Job]] = weakref.WeakSet()
 
     def share(self, turns: Turns[Job]) -> None:
@@ -86,11 +95,21 @@ class RunBounds:
 
     def refusal(self, owner: Owner) -> str | None:
         """Return why no more run of that caller may begin now, or None."""
-        if self.caller_max and self.runs_of(owner) >= self.caller_max:
-            return f"this caller has {self.caller_max} runs at once already, as many as one may (CALLER_RUNS_MAX)"
-        if self.tenant_max and self.runs_of_tenant(owner.tenant) >= self.tenant_max:
-            return f"this tenant has {self.tenant_max} runs at once already, as many as one may (TENANT_RUNS_MAX)"
+        for whose, count, most in (
+            ("caller", self.runs_of, self._most("caller_runs_max", owner, self.caller_max)),
+            (
+                "tenant",
+                lambda each: self.runs_of_tenant(each.tenant),
+                self._most("tenant_runs_max", owner, self.tenant_max),
+            ),
+        ):
+            if most and count(owner) >= most:
+                return f"this {whose} has {most} runs at once already, as many as one may ({whose.upper()}_RUNS_MAX)"
         return None
+
+    def _most(self, name: str, owner: Owner, usual: int) -> int:
+        own = self.own(name, owner)
+        return usual if own is None else int(own)
 
 
 class Seat:

@@ -454,9 +454,10 @@ class Settings:
     """A policy in Cedar: a file, or a folder of `*.cedar` files, absolute or within the home, with the `policy` extra.
     What no rule of it permits is refused. See [policy](../policy.md).
     """
-    metrics: Switch = _setting(_one_of(Switch), Switch.OFF)
-    """`on`: `/metrics` over HTTP has counts of runs, workers and sessions in Prometheus's format, for whoever reaches
-    the port, without a token. It names nobody. See [scale](../scale.md#metrics).
+    metrics: Switch = _setting(_one_of(Switch), Switch.ON)
+    """`on`: `/metrics` over HTTP has counts of runs, calls, workers and sessions in Prometheus's format, for whoever
+    reaches the port; names of tenants, servers and tools under `AUTH` for a token with the scope `admin` alone. See
+    [scale](../scale.md#metrics).
     """
     replica_address: str | None = _setting(_public_url, None)
     """Where other servers of the same sealab reach this one, such as `http://10.0.0.3:8000`, where several share one
@@ -560,6 +561,14 @@ def _parsed(name: str, shown: str, value: object) -> object:
         given = "set to something" if declared["secret"] else _repr_cut(value)
         raise SettingsError(f"{shown} is {given}, which cannot be used. Give {error}.") from None
     return parsed
+
+
+def parsed_setting(name: str, value: object) -> Any:
+    """Return the value of one setting, by its field's name, as a text of the command line says it.
+
+    Raises `SettingsError`.
+    """
+    return _parsed(name, name.upper(), value)
 
 
 def _repr_cut(value: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from ..governance.policy.access import NO_POLICY, Decider
 from .detectors import Detectors
 from .privacy import Privacy, TenantVault
 from .tokens.audit_notes import Told
-from .tokens.keys import master_key
+from .tokens.keys import root_key
 
 if TYPE_CHECKING:
     from ...skills_db.engine import Database
@@ -30,17 +30,19 @@ def privacy_of(
     policy: Decider = NO_POLICY,
     told: Told | None = None,
     operators: Callable[[], Database] | None = None,
+    key: Callable[[], bytes] | None = None,
     detectors: Detectors | None = None,
 ) -> Privacy:
     """Return what hides values of a home, whose database it is; `durable`, `policy` and `told` are as for `Privacy`.
 
     `detectors` are those of the operator, where this is a tenant of the same server. `operators` is the operator's
     database where this process has it open: a file must not be opened twice, since to close it once ends the locks of
-    the process on it (fcntl(2), "Advisory record locking").
+    the process on it (fcntl(2), "Advisory record locking"). `key` gives the operator's key where it is open already.
     """
     vault = None
     if home.operators is not None:
-        vault = TenantVault(home.tenant, home.operators, partial(_is_keyed, settings, Home(home.operators), operators))
+        of_operators = key or partial(_operators_key, settings, Home(home.operators), operators)
+        vault = TenantVault(home.tenant, home.operators, of_operators)
     return Privacy(
         settings, home.root, database, durable=durable, policy=policy, told=told, tenant=vault, detectors=detectors
     )
@@ -49,23 +51,13 @@ def privacy_of(
 def operators_key(settings: Settings, home: Path, database: Callable[[], Database]) -> Callable[[], bytes]:
     """Return what gives the master key of the operator's vault, whose home this is; it is made at its first use.
 
-    That blocks, and raises `VaultKeyError`, or what opening the database raises.
+    That blocks, and raises `VaultKeyError`, or what opening the database raises. It gives the same one each time.
     """
-
-    def key() -> bytes:
-        from ...skills_db.vault import is_keyed
-
-        is_needed = partial(is_keyed, database())
-        return master_key(settings.vault_key, home, keyring=settings.vault_keyring, is_needed=is_needed)
-
-    return key
+    return cache(lambda: root_key(settings, home, database()))
 
 
-def _is_keyed(settings: Settings, home: Home, operators: Callable[[], Database] | None) -> bool:
-    """Return whether the operator's vault was made with a key: then a new one would not be that. Blocks."""
-    from ...skills_db.vault import is_keyed
-
+def _operators_key(settings: Settings, home: Home, operators: Callable[[], Database] | None) -> bytes:
     if operators is not None:
-        return is_keyed(operators())
+        return root_key(settings, home.root, operators())
     with closing(database_of(settings.database_url, home)) as opened:
-        return is_keyed(opened())
+        return root_key(settings, home.root, opened())

@@ -81,11 +81,11 @@ class FileText:
 
 @dataclass(frozen=True, slots=True)
 class TenantVault:
-    """Whose vault it is, where it is a tenant's; `is_keyed` says whether the operator's was made with a key. Blocks."""
+    """Whose vault it is, where it is a tenant's; `key` gives the operator's key, and blocks."""
 
     id: str
     operators_home: Path
-    is_keyed: Callable[[], bool]
+    key: Callable[[], bytes]
 
 
 class Privacy:
@@ -132,6 +132,7 @@ class Privacy:
         self._database = database
         self._opening = threading.Lock()
         self._vault = Opening(self._open_vault)
+        self._key: bytes | None = None
         self._sanitizer: Sanitizer | None = None
         self._guesses = Brake(GUESSES_MAX, GUESSES_SECONDS)
         self._trials = Brake(TRIALS_MAX, TRIALS_SECONDS, grows=True)
@@ -471,16 +472,20 @@ class Privacy:
             drop_expired(self._database())
 
     def key(self) -> bytes:
-        """Return the vault's master key, made at first use. Blocks. Raises `VaultKeyError`."""
-        from ...skills_db.vault import is_keyed
-        from ...skills_db.vault_keys import tenants_key
-        from .tokens.keys import master_key
+        """Return the vault's master key, made at first use. Blocks. Raises `VaultKeyError`, `VaultKeyWrong`.
 
-        settings = self._settings
-        tenant = self._tenant
-        is_needed = partial(is_keyed, self._database()) if tenant is None else tenant.is_keyed
-        master = master_key(settings.vault_key, self._operators, keyring=settings.vault_keyring, is_needed=is_needed)
-        return master if tenant is None else tenants_key(master, tenant.id)
+        It stays the same while the process lives, whichever key outside the database opens it.
+        """
+        if self._key is None:
+            from ...skills_db.vault_keys import tenants_key
+            from .tokens.keys import root_key
+
+            tenant = self._tenant
+            if tenant is None:
+                self._key = root_key(self._settings, self._operators, self._database())
+            else:
+                self._key = tenants_key(tenant.key(), tenant.id)
+        return self._key
 
     def _open_vault(self) -> Vault:
         from ...skills_db.vault import Vault

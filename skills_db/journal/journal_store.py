@@ -346,6 +346,10 @@ class JournalStore:
             self._sizes.clear()
         return [*gone, *(run_id for run_id in queued if run_id not in gone)]
 
+    def owner(self, scope: str) -> str:
+        """Return what the database calls a scope."""
+        return self._keys.owner(scope)
+
     def of_owner(self, owner: str | None) -> list[str]:
         """Return the runs of the scope that the database calls so, or of all, but those that are erased."""
         whose = () if owner is None else (_RUN.owner == owner,)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ..engine import Database
 from ..sql import sa
-from ..tables import AUDIT_LINE, BACKGROUND, JOURNAL, RUN, SKILL, TABLES, TOKEN, VAULT_VALUE, VERSION
+from ..tables import AUDIT_LINE, BACKGROUND, CPU_DAY, JOURNAL, LIMIT, RUN, SKILL, TABLES, TOKEN, VAULT_VALUE, VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,31 @@ def tokens_of_tenant(operators: Database, tenant: str, now: float) -> int:
     with operators.read() as connection:
         wanted = sa.select(sa.func.count()).where(TOKEN.c.tenant == tenant, valid)
         return int(connection.execute(wanted).scalar_one())
+
+
+def forget_principal(
+    operators: Database, tenant: str, principal: str, scope: str, now: float, *, erases: bool
+) -> dict[str, int]:
+    """Count what tables of the operator have of a principal: tokens that count, limits of its own, days of use.
+
+    Where it `erases` the tokens are revoked at the time `now`, and the rest is removed. `scope` is what use is kept by.
+    """
+    mine = TOKEN.c.tenant == tenant, TOKEN.c.principal == principal, TOKEN.c.revoked.is_(None)
+    rows: dict[str, tuple[sa.Table, tuple[sa.ColumnElement[bool], ...]]] = {
+        "tokens": (TOKEN, mine),
+        "limits": (LIMIT, (LIMIT.c.tenant == tenant, LIMIT.c.principal == principal)),
+        "days": (CPU_DAY, (CPU_DAY.c.tenant == tenant, CPU_DAY.c.principal == scope)),
+    }
+    with operators.transaction() as connection:
+        counted = {
+            name: int(connection.execute(sa.select(sa.func.count()).select_from(table).where(*which)).scalar_one())
+            for name, (table, which) in rows.items()
+        }
+        for table, which in rows.values() if erases else ():
+            connection.execute(
+                sa.update(table).where(*which).values(revoked=now) if table is TOKEN else sa.delete(table).where(*which)
+            )
+    return counted
 
 
 def forget_tenant(operators: Database, tenant: str) -> dict[str, int]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ..content import storable
 from ..engine import Database
 from ..sql import Row, insert, sa
-from ..tables import CPU_DAY, TENANT
+from ..tables import CPU_DAY, LIMIT, TENANT
 
 
 class TenantStatus(StrEnum):
@@ -90,6 +90,42 @@ def _tenant(row: Row) -> Tenant:
     return Tenant(row.id, row.created, TenantStatus(row.status), row.changed, proof)
 
 
+class LimitOf(NamedTuple):
+    """Whose limit it is, and the setting in whose place it stands; the principal is empty where it is the tenant's."""
+
+    tenant: str
+    principal: str
+    name: str
+
+
+class SetLimit(NamedTuple):
+    """A limit, and when it was set, in seconds since 1970."""
+
+    most: float
+    changed: float
+
+
+class LimitStore:
+    """The limits that tenants and principals have by themselves."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self) -> dict[LimitOf, SetLimit]:
+        """Return all of them."""
+        with self._database.read() as connection:
+            rows = connection.execute(sa.select(LIMIT).order_by(LIMIT.c.tenant, LIMIT.c.principal, LIMIT.c.name))
+            return {LimitOf(row.tenant, row.principal, row.name): SetLimit(row.most, row.changed) for row in rows}
+
+    def put(self, limit: LimitOf, most: float | None) -> None:
+        """Set a limit in place of an earlier one; None removes it."""
+        with self._database.transaction() as connection:
+            of = (getattr(LIMIT.c, name) == value for name, value in limit._asdict().items())
+            connection.execute(sa.delete(LIMIT).where(*of))
+            if most is not None:
+                connection.execute(insert(LIMIT), {**limit._asdict(), "most": most, "changed": time.time()})
+
+
 DAYS_KEPT = 35
 """How many days are kept, today included."""
 
@@ -102,34 +138,63 @@ class DayOf(NamedTuple):
     day: str
 
 
+class Use(NamedTuple):
+    """What was used: CPU seconds, runs that ended, and characters of what the model wrote and read.
+
+    `chars_called` are those of the arguments and the answers of upstream tools that code called: without sealab the
+    model would have written and read them. `chars_defined` are those of the definitions of these tools' servers, which
+    its client would have loaded.
+    """
+
+    seconds: float = 0.0
+    runs: int = 0
+    chars_written: int = 0
+    chars_read: int = 0
+    chars_called: int = 0
+    chars_defined: int = 0
+
+    def plus(self, other: Use) -> Use:
+        """Return the sums."""
+        return Use(self.seconds + other.seconds, *(one + more for one, more in zip(self[1:], other[1:], strict=True)))
+
+
 class CpuDayStore:
-    """The CPU seconds that each principal of a tenant used on a day of UTC; several processes add to the same rows."""
+    """What each principal of a tenant used on a day of UTC; several processes add to the same rows."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(self, used: Mapping[DayOf, float]) -> None:
-        """Add seconds to what is stored, all at once. Raises `DatabaseUnavailable`.
+    def add(self, used: Mapping[DayOf, Use]) -> None:
+        """Add to what is stored, all at once. Raises `DatabaseUnavailable`.
 
         They survive a crash of the program; a crash of the machine may take the last ones along.
         """
         rows = [
-            {**key._asdict(), "seconds": seconds}
-            for key, seconds in sorted(used.items())  # in one order: two processes then never wait for each other
+            {**key._asdict(), **use._asdict()}
+            for key, use in sorted(used.items())  # in one order: two processes then never wait for each other
             if storable(key.tenant) and storable(key.principal)
         ]
         if rows:
             added = insert(CPU_DAY)
-            seconds = {"seconds": CPU_DAY.c.seconds + added.excluded.seconds}
-            added = added.on_conflict_do_update(index_elements=["day", "tenant", "principal"], set_=seconds)
+            sums = {name: CPU_DAY.c[name] + added.excluded[name] for name in Use._fields}
+            added = added.on_conflict_do_update(index_elements=["day", "tenant", "principal"], set_=sums)
             with self._database.transaction(durable=False) as connection:
                 connection.execute(added, rows)
 
     def of_day(self, day: str) -> dict[DayOf, float]:
-        """Return what all used on a day."""
+        """Return the seconds that all used on a day."""
         with self._database.read() as connection:
             rows = connection.execute(sa.select(CPU_DAY).where(CPU_DAY.c.day == day))
             return {DayOf(row.tenant, row.principal, day): row.seconds for row in rows}
+
+    def since(self, day: str) -> dict[DayOf, Use]:
+        """Return what all used on that day and those after it."""
+        with self._database.read() as connection:
+            rows = connection.execute(sa.select(CPU_DAY).where(CPU_DAY.c.day >= day).order_by(CPU_DAY.c.day))
+            return {
+                DayOf(row.tenant, row.principal, row.day): Use(*(getattr(row, name) for name in Use._fields))
+                for row in rows
+            }
 
     def drop_before(self, day: str) -> None:
         """Drop what is older."""

@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 DATA = "server/use_cases/managed_python/requirements-data.txt"
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-TEAM = ("policy", "postgres", "store")
+TEAM = ("otel", "policy", "postgres", "store")
 
 
 def _of_project(extras: Sequence[str], groups: Sequence[str]) -> list[str]:

@@ -21,6 +21,8 @@ from sealab.skills_db.migrations import MIGRATIONS, Migration
 from sealab.skills_db.runs import RunRecord, RunStore
 from sealab.skills_db.skills import SkillStore
 from sealab.skills_db.tables import TABLES
+from sealab.skills_db.tenants.tenant_store import CpuDayStore, DayOf, LimitOf, LimitStore, Use
+from sealab.skills_db.vault_root import root_of
 
 from .conftest import Place
 
@@ -62,19 +64,6 @@ def test_an_older_database_gets_only_what_it_lacks_and_keeps_what_it_has(place: 
         assert migrations.apply(database.durable, (*MIGRATIONS, LATER)) == (LATER.name,)
         assert "sealab_note" in tables(database)
         assert SkillStore(database).load("a").version == 1
-
-
-def test_a_database_that_was_made_before_there_were_schedules_gets_them(place: Place):
-    with place.open() as database:
-        with database.transaction() as session:
-            session.exec_driver_sql("DROP TABLE sealab_schedule")
-            session.exec_driver_sql("DELETE FROM sealab_migration WHERE name = '0002_schedules'")
-        assert migrations.apply(database.durable) == ("0002_schedules",)
-        store = BackgroundStore(database, bytes(32), process="p").schedules
-        assert store.put("daily", "ada", {"skill": "a"}, 5.0, most=1)
-        (stored,) = store.due(6.0)
-        assert (stored.told, stored.next_time, stored.judged) == ({"skill": "a"}, 5.0, True)
-        assert not store.put("other", "ada", {}, 5.0, most=1)
 
 
 def test_a_step_that_fails_leaves_nothing_of_itself_or_of_those_before_it(place: Place):

@@ -17,6 +17,7 @@ from typing_extensions import override
 from ..errors import SignInNeeded
 from ..http_bodies import BodyTooLarge, bounded_body
 from ..json_lines import LARGE_CHARS
+from ..untraced import headers_of
 from .message_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, error_of
 from .reading import Answers, is_read_by_sdk
 
@@ -49,6 +50,7 @@ class McpHttpClient(httpx2.AsyncClient):
         request.headers["accept-encoding"] = "identity"
         if request.method != "POST":
             return await self._listened(request, await super().send(request, **options))
+        request.headers.update(headers_of(request.content))
         try:
             response = await super().send(request, **options)
         except SignInNeeded as error:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,15 +125,13 @@ class Pins:
         with self._lock, self._editing() as document:
             _pinned(document, server).pop("approved", None)
 
-    def forget_scopes(self, beginning: str) -> None:
-        """Forget what the users of scopes said that begin so, to the tools of every server."""
+    def forget_scopes(self, which: Callable[[str], bool]) -> None:
+        """Forget what the users of those scopes said to the tools of every server."""
         with self._lock, self._editing() as document:
             servers = document.get("servers")
             for pinned in servers.values() if isinstance(servers, dict) else ():
                 if isinstance(pinned, dict) and (approved := _approved(pinned)):
-                    pinned["approved"] = {
-                        scope: names for scope, names in approved.items() if not scope.startswith(beginning)
-                    }
+                    pinned["approved"] = {scope: names for scope, names in approved.items() if not which(scope)}
 
     def forget(self, server: str) -> None:
         """Drop a server's pins: the next one of its name is another server, seen for the first time."""

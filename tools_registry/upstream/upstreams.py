@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -111,7 +111,7 @@ class UpstreamStatus:
         is as old as its entry in `mcp.json`.
         """
         since = self.since or configured_at
-        moment = datetime.fromtimestamp(since, UTC).isoformat(timespec="seconds") if since else None
+        moment = datetime.fromtimestamp(since).astimezone().isoformat(timespec="seconds") if since else None
         return {
             "state": _TOLD.get(self.state, self.state.value),
             "since": moment and moment.replace("+00:00", "Z"),

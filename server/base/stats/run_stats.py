@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import time
 from bisect import bisect_left
-from collections import Counter, deque
-from collections.abc import Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from typing_extensions import TypedDict
 
@@ -21,33 +21,83 @@ BUCKETS_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0
 """Upper bounds of the histogram of durations; beyond the last there is one without a bound."""
 
 
-@dataclass(slots=True)
-class RunTotals:
-    """Runs by status and by duration, and calls of tools by outcome, since this process started.
+NAMES_MAX = {"tenant": 50, "server": 50, "tool": 500}
+"""Names that each label has at most; what comes after them is counted as `OTHER`."""
+OTHER = "other"
 
-    `by_bucket[i]` counts the runs that took at most `BUCKETS_SECONDS[i]` and longer than the bound before it; the last
-    one counts those beyond all bounds.
+
+@dataclass(slots=True)
+class Durations:
+    """How long things took. `by_bucket[i]` counts those of at most `BUCKETS_SECONDS[i]` and more than the bound before.
+
+    The last one counts those beyond all bounds.
     """
 
-    by_status: Counter[str] = field(default_factory=Counter)
     by_bucket: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS_SECONDS) + 1))
     seconds: float = 0.0
-    cpu_seconds: float = 0.0
-    tool_calls_ok: int = 0
-    tool_calls_failed: int = 0
 
-    def count(self, status: str, seconds: float | None, cpu_ms: float) -> None:
+    def add(self, seconds: float) -> None:
+        """Count one."""
+        self.by_bucket[bisect_left(BUCKETS_SECONDS, seconds)] += 1
+        self.seconds += seconds
+
+
+class ToolCall(NamedTuple):
+    """One call of a tool that has ended: whose tool it was (empty for one that was not found), and how it went."""
+
+    server: str
+    tool: str
+    ok: bool
+    seconds: float
+
+
+@dataclass(slots=True)
+class RunTotals:
+    """Runs and calls of tools by what the labels of `/metrics` say of them, since this process started."""
+
+    runs: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """By tenant, isolation and outcome."""
+    durations: defaultdict[tuple[str, str], Durations] = field(default_factory=lambda: defaultdict(Durations))
+    """By tenant and isolation."""
+    cpu_seconds: defaultdict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
+    """By tenant and isolation."""
+    tool_calls: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
+    """By tenant, server, tool and outcome."""
+    tool_durations: defaultdict[tuple[str], Durations] = field(default_factory=lambda: defaultdict(Durations))
+    """By server."""
+    tokens: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By tenant and kind: written and read through sealab, called and defined without it."""
+    _names: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    def count(self, tenant: str, isolation: str, outcome: str, seconds: float | None, cpu_ms: float) -> None:
         """Count a run that has ended. `seconds` is None for one that did not begin or was called off."""
-        self.by_status[status] += 1
-        self.cpu_seconds += cpu_ms / 1000
+        tenant = self._bounded("tenant", tenant)
+        self.runs[tenant, isolation, outcome] += 1
+        self.cpu_seconds[tenant, isolation] += cpu_ms / 1000
         if seconds is not None:
-            self.by_bucket[bisect_left(BUCKETS_SECONDS, seconds)] += 1
-            self.seconds += seconds
+            self.durations[tenant, isolation].add(seconds)
 
-    def count_tool_calls(self, ok: int, failed: int) -> None:
+    def count_tool_calls(self, tenant: str, calls: Iterable[ToolCall]) -> None:
         """Count the calls of tools that a run made."""
-        self.tool_calls_ok += ok
-        self.tool_calls_failed += failed
+        tenant = self._bounded("tenant", tenant)
+        for call in calls:
+            server = self._bounded("server", call.server)
+            tool = self._bounded("tool", call.tool) if server != OTHER else OTHER
+            self.tool_calls[tenant, server, tool, "ok" if call.ok else "failed"] += 1
+            self.tool_durations[server,].add(call.seconds)
+
+    def count_tokens(self, tenant: str, tokens: Mapping[str, int]) -> None:
+        """Count tokens of a run by their kind."""
+        tenant = self._bounded("tenant", tenant)
+        for kind, count in tokens.items():
+            self.tokens[tenant, kind] += count
+
+    def _bounded(self, label: str, name: str) -> str:
+        known = self._names[label]
+        if name not in known and len(known) >= NAMES_MAX[label]:
+            return OTHER
+        known.add(name)
+        return name
 
 
 TOTALS = RunTotals()
@@ -92,20 +142,21 @@ class RunStats:
     cpu_ms: float = 0.0
     durations_ms: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT_DURATIONS))
 
-    def count(self, outcome: Outcome, tool_calls: Sequence[bool] = ()) -> None:
-        """Count one run that ended with an outcome, and the calls of tools that it made, true for those that worked."""
+    def count(self, outcome: Outcome, tenant: str, tool_calls: Iterable[ToolCall] = ()) -> None:
+        """Count one run of a tenant that ended with an outcome, and the calls of tools that it made."""
         self.by_status[outcome.status.value] += 1
         began = outcome.status is not Status.BUSY
         if began:
             self.durations_ms.append(outcome.duration_ms)
         self.cpu_ms += outcome.cpu_ms or 0.0
-        TOTALS.count(outcome.status.value, outcome.duration_ms / 1000 if began else None, outcome.cpu_ms or 0.0)
-        TOTALS.count_tool_calls(sum(tool_calls), len(tool_calls) - sum(tool_calls))
+        seconds = outcome.duration_ms / 1000 if began else None
+        TOTALS.count(tenant, outcome.isolation.value, outcome.status.value, seconds, outcome.cpu_ms or 0.0)
+        TOTALS.count_tool_calls(tenant, tool_calls)
 
-    def count_cancelled(self) -> None:
-        """Count one run that its caller called off."""
+    def count_cancelled(self, tenant: str, isolation: str) -> None:
+        """Count one run of a tenant that its caller called off."""
         self.by_status[Status.CANCELLED.value] += 1
-        TOTALS.count(Status.CANCELLED.value, None, 0.0)
+        TOTALS.count(tenant, isolation, Status.CANCELLED.value, None, 0.0)
 
     def uptime_seconds(self) -> float:
         """Return how long this server has been up."""

@@ -60,6 +60,8 @@ class AuditKind(StrEnum):
     TENANT_DELETED = "tenant.deleted"
     UPSTREAM_SIGNED_IN = "upstream.signed_in"
     UPSTREAM_SIGNED_OUT = "upstream.signed_out"
+    LIMIT_SET = "limit.set"
+    KEY_ROTATED = "key.rotated"
     TRIMMED = "audit.trimmed"
 
 

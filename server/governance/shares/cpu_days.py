@@ -1,4 +1,4 @@
-"""CPU seconds of today, by tenant and principal: counted in memory, kept in the operator's database.
+"""What is used today, by tenant and principal: counted in memory, kept in the operator's database.
 
 What was used is written a moment later, and what other processes wrote is read with that. So no run waits for the
 database but the first of a process, and two processes know of each other's use after `REFRESH_SECONDS` at most.
@@ -22,7 +22,7 @@ from ...base.write_behind import WriteBehind
 
 if TYPE_CHECKING:
     from ....skills_db.engine import Database
-    from ....skills_db.tenants.tenant_store import CpuDayStore, DayOf
+    from ....skills_db.tenants.tenant_store import CpuDayStore, DayOf, Use
 
 REFRESH_SECONDS = 5.0
 """How old what is known of other processes may be when a run begins."""
@@ -43,8 +43,8 @@ class CpuDays:
         self._read_at: float | None = None
         self._reading: asyncio.Task[None] | None = None
         self._dropped_before = ""
-        self._writer: WriteBehind[tuple[DayOf, float]] = WriteBehind(
-            "CPU seconds of runs", self._write, wait_seconds_max=_WRITE_SECONDS, merge=_merged
+        self._writer: WriteBehind[tuple[DayOf, Use]] = WriteBehind(
+            "What runs used", self._write, wait_seconds_max=_WRITE_SECONDS, merge=_merged
         )
 
     def today(self) -> str:
@@ -66,13 +66,19 @@ class CpuDays:
             self._reading = asyncio.create_task(self._read_again())
 
     def add(self, tenant: str, principal: str, seconds: float) -> None:
+        """Count CPU seconds that were used; returns at once."""
+        from ....skills_db.tenants.tenant_store import Use
+
+        self.note(tenant, principal, Use(seconds))
+
+    def note(self, tenant: str, principal: str, use: Use) -> None:
         """Count what was used; returns at once."""
         from ....skills_db.tenants.tenant_store import DayOf
 
         key = DayOf(tenant, principal, self.today())
         with self._changing:
-            self._unwritten[key] += seconds  # type: ignore[assignment]  # a counter of seconds
-        self._writer.add((key, seconds))
+            self._unwritten[key] += use.seconds  # type: ignore[assignment]  # a counter of seconds
+        self._writer.add((key, use))
 
     def used_by(self, tenant: str, principal: str) -> float:
         """Return what a principal used today."""
@@ -107,16 +113,16 @@ class CpuDays:
             self._stored = stored
             self._read_at = time.monotonic()
 
-    def _write(self, used: list[tuple[DayOf, float]]) -> None:
+    def _write(self, used: list[tuple[DayOf, Use]]) -> None:
         store = self._store()
-        seconds = dict(used)
-        store.add(seconds)
+        uses = dict(used)
+        store.add(uses)
         stored = store.of_day(self.today())
         with self._changing:
             self._stored = stored
             self._read_at = time.monotonic()
-            for key, each in seconds.items():
-                self._unwritten[key] -= each  # type: ignore[assignment]  # as above
+            for key, each in uses.items():
+                self._unwritten[key] -= each.seconds  # type: ignore[assignment]  # as above
                 if self._unwritten[key] <= _ROUNDING:
                     del self._unwritten[key]
         if self._dropped_before != self.today():
@@ -137,8 +143,8 @@ class CpuDays:
 _ROUNDING = 1e-9
 
 
-def _merged(used: list[tuple[DayOf, float]]) -> list[tuple[DayOf, float]]:
-    sums: dict[DayOf, float] = {}
-    for key, seconds in used:
-        sums[key] = sums.get(key, 0.0) + seconds
+def _merged(used: list[tuple[DayOf, Use]]) -> list[tuple[DayOf, Use]]:
+    sums: dict[DayOf, Use] = {}
+    for key, use in used:
+        sums[key] = sums[key].plus(use) if key in sums else use
     return list(sums.items())

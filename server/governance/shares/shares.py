@@ -23,11 +23,13 @@ from typing_extensions import TypedDict
 from ....sandbox.errors import Busy
 from ....sandbox.host.cpu_meter import metered
 from ....sandbox.job import Owner
+from .limits import OwnLimits
 from .rates import WINDOW_SECONDS, Rates
 from .session_seats import SessionBound, SessionPools, SessionSeats
 from .shared_bounds import PartLacking, Parts
 
 if TYPE_CHECKING:
+    from ....skills_db.tenants.tenant_store import Use
     from ...base.host_work import Account
     from ...base.settings import Settings
     from .cpu_days import CpuDays
@@ -99,6 +101,7 @@ class Shares:
         tenant: str,
         *,
         parts: Parts | None = None,
+        limits: OwnLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.cpu_days = cpu_days
@@ -106,9 +109,12 @@ class Shares:
         self._session_seats = SessionSeats(self.parts)
         self._settings = settings
         self._tenant = tenant
-        rates = Rates(settings.caller_runs_per_minute, settings.tenant_runs_per_minute, clock)
-        self._counts = _Counts(rates, Counter())
-        self._keeps_cpu = bool(settings.caller_cpu_seconds_per_day or settings.tenant_cpu_seconds_per_day)
+        self.limits = OwnLimits(settings) if limits is None else limits
+        self._counts = _Counts(Rates(0, 0, clock), Counter())
+
+    @property
+    def _keeps_cpu(self) -> bool:
+        return self.limits.bounds_cpu(self._tenant)
 
     def owner(self, caller: str) -> Owner:
         """Return whose turn the work for a caller takes."""
@@ -116,15 +122,20 @@ class Shares:
 
     async def admit(self, caller: str) -> None:
         """Count one run that is about to begin or to be queued. Raises `Busy`, or what reading the database raises."""
+        await self.limits.refreshed()
         if self._keeps_cpu:
             await self.cpu_days.refreshed()
             self._refuse_spent(caller)
-        self._counts.rates.take(caller)
+        rates = self._counts.rates
+        rates.caller_max, rates.tenant_max = (
+            int(self._most(f"{whose}_runs_per_minute", caller)) for whose in ("caller", "tenant")
+        )
+        rates.take(caller)
         if self.parts.is_shared:
             try:
                 await self._take_of_minute(caller)
             except BaseException:
-                self._counts.rates.take_back(caller)
+                rates.take_back(caller)
                 raise
 
     @asynccontextmanager
@@ -147,8 +158,13 @@ class Shares:
             self._counts.running[caller] -= 1
             if not self._counts.running[caller]:
                 del self._counts.running[caller]
-            if self._keeps_cpu:
+            if self._keeps_cpu or self.limits.is_of_server:
                 self.cpu_days.add(self._tenant, caller, use.ms / 1000 + account.spent_seconds)
+
+    def note(self, caller: str, use: Use) -> None:
+        """Keep what a run of a caller used beside CPU seconds, in a server; a command keeps nothing."""
+        if self.limits.is_of_server:
+            self.cpu_days.note(self._tenant, caller, use)
 
     def close(self) -> None:
         """Count no more which sessions are alive."""
@@ -156,7 +172,7 @@ class Shares:
 
     def report(self, caller: str) -> SharesReport:
         """Return what that caller and its tenant use and may use."""
-        settings, counts = self._settings, self._counts
+        counts = self._counts
         spent = self.cpu_days.used_by(self._tenant, caller) if self._keeps_cpu else None
         of_tenant = self.cpu_days.used_by_tenant(self._tenant) if self._keeps_cpu else None
         return SharesReport(
@@ -171,7 +187,7 @@ class Shares:
                 cpu_seconds_today=None if of_tenant is None else round(of_tenant, 3),
             ),
             limits=cast(
-                "ShareLimitsReport", {name: getattr(settings, name) for name in ShareLimitsReport.__annotations__}
+                "ShareLimitsReport", {name: self._most(name, caller) for name in ShareLimitsReport.__annotations__}
             ),
         )
 
@@ -224,11 +240,14 @@ class Shares:
                 places.callback(self.parts.give_back, bound.name)
             yield
 
+    def _most(self, name: str, caller: str) -> float:
+        return self.limits.most(name, self.owner(caller))
+
     def _bounds(self, kind: str, caller: str) -> Iterator[_Bound]:
         """Give the bounds of a kind that are set for a caller and for the tenant."""
         for whose, of in (("caller", caller), ("tenant", "")):
             setting = f"{whose}_{kind}"
-            if most := getattr(self._settings, setting):
+            if most := self._most(setting, caller):
                 name = json.dumps([kind, self._tenant, of], ensure_ascii=False)
                 yield _Bound(name, whose, most, setting.upper())
 

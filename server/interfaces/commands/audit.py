@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
@@ -89,15 +89,12 @@ def _audit(
         wanted = Wanted(
             since_us=since_us, until_us=until_us, tenant=tenant, principal=who, event=event, run=run, limit=limit
         )
-        found = False
-        for line in store.lines(wanted):
-            found = True
-            print(json.dumps(_told(line)) if here.json else _shown(line))
         if here.json:
+            for line in store.lines(wanted):
+                print(json.dumps(_told(line)))
             print(json.dumps({"head": _told_head(store.head())}))
-        elif not found:
-            print("There are no lines that fit.")
-    return Exit.OK
+            return Exit.OK
+        return Output(None, [*_grouped(store.lines(wanted))] or "There are no lines that fit.")
 
 
 audit = Command(_audit)
@@ -140,6 +137,16 @@ def _trim(store: AuditStore, before: str | None, *, yes: bool) -> Output:
     head = store.head()
     lines = f"Trimmed {gone} lines; the log begins after line {head.before_number}."
     return Output({"trimmed": gone, "head": _told_head(head)}, lines)
+
+
+def _grouped(lines: Iterable[KeptLine]) -> Iterator[str]:
+    """Give lines for people, those of one run together below its first one, though others came in between."""
+    groups: dict[str | int, list[KeptLine]] = {}
+    for line in lines:
+        groups.setdefault(line.event.run or line.number, []).append(line)
+    for first, *others in groups.values():
+        yield _shown(first)
+        yield from (f"  {_shown(each)}" for each in others)
 
 
 def _told(line: KeptLine) -> dict[str, object]:

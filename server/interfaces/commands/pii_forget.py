@@ -5,16 +5,17 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import asdict
+from contextlib import ExitStack, nullcontext
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from ...base.errors import UsageError
+from ...base.home import Home
 from ...base.terminal_escaping import one_line as escaped
 from ...governance.audit.audit_log import audit_store
 from ...governance.audit.trail import AuditKind
 from ...governance.caller import LOCAL
-from .opened import OpenedHome, opened_log, opened_vault
+from .opened import OpenedHome, opened_home, opened_log, opened_vault, trail_beside
 from .terminal import Here, Output, print_error
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def forget(
     value: str | None = None,
     *,
     scope: str | None = None,
+    principal: str | None = None,
     only: bool = False,
     yes: bool = False,
     files: bool = False,
@@ -42,6 +44,8 @@ def forget(
 
     value: a name, an address, anything; or a token; - reads it from stdin
     scope: erase all values of this scope, as the audit names it; `home` is the scope of this home
+    principal NAME: erase what is kept of a person who used sealab and leaves: runs, sign-ins, answers, use and limits,
+        and revoke its tokens
     only: leave what stood in one record with it
     yes: erase it; else it is shown only
     files: erase it from files of the workspace too
@@ -50,8 +54,12 @@ def forget(
     from ...base.storage.opening import open_workspace
     from ...privacy.erasure import Eraser, traces
 
-    if (value is None) is (scope is None):
-        raise UsageError("It is not clear what to forget. Give either a value, such as a name, or --scope SCOPE.")
+    if [value, scope, principal].count(None) != 2:  # noqa: PLR2004 - two of three
+        raise UsageError(
+            "It is not clear what to forget. Give a value, such as a name, or --scope SCOPE, or --principal NAME."
+        )
+    if principal is not None:
+        return _forget_principal(here, principal, erases=yes)
     if scope is not None:
         return _forget_scope(here, scope, erases=yes)
     value = sys.stdin.read().strip("\r\n") if value == "-" else str(value)
@@ -114,6 +122,46 @@ def _forget_scope(here: Here, said: str, *, erases: bool) -> Output:
         _tell_to_repeat(yes=erases)
 
     return Output({"erased": erases, "forgotten": sum(types.values()), "types": types, "runs": runs}, shown)
+
+
+def _forget_principal(here: Here, principal: str, *, erases: bool) -> Output:
+    from ...base.storage.opening import open_workspace
+    from ...use_cases.tenants.contents import operators_database
+    from ...use_cases.tenants.deleting import left_of
+
+    if principal == LOCAL.identity.principal:
+        raise UsageError("local is whoever uses this home itself. Give --scope home to erase what is kept of it.")
+    home, operators_home = here.home, Home(here.home.operators_root)
+    with opened_home(here) as work, ExitStack() as stack:
+        operators = work.database()
+        if home.operators is not None:
+            operators = stack.enter_context(operators_database(here.settings, home))
+        workspace = stack.enter_context(open_workspace(here.settings, home, work.database))
+        audit = stack.enter_context(trail_beside(operators_home, here.settings, lambda: operators))
+        left = left_of(
+            here.settings,
+            home,
+            operators,
+            principal,
+            journals=work.journal.store(),
+            workspace=workspace,
+            erases=erases,
+            audit=replace(audit, tenant=home.tenant),
+        )
+    here.told |= {"of": principal, "tenant": home.tenant, "runs": len(left.runs), **left.rows}
+    sign_ins = {"ended": left.sign_ins.sign_ins, "revoked": left.sign_ins.revoked}
+
+    def shown() -> None:
+        _print_runs(left.runs, yes=erases)
+        rows = [f"{count} {name}" for name, count in {"kept runs": len(left.kept_runs), **left.rows}.items()]
+        print(f"{'Erased' if erases else 'Would be erased'}, tokens revoked: {', '.join(rows)}.")
+        if erases:
+            print(f"Sign-ins to upstream servers that were ended: {sign_ins['ended']}.")
+        print("Lines of the audit log stay, and so do values in the vault, which all people of a tenant share.")
+        _tell_to_repeat(yes=erases)
+
+    told = {"erased": erases, "principal": principal, "runs": left.runs, "kept_runs": left.kept_runs}
+    return Output({**told, **left.rows, "sign_ins": sign_ins}, shown)
 
 
 def _audit_lines(here: Here, work: OpenedHome, eraser: Eraser) -> list[int]:

@@ -68,21 +68,32 @@ class Here:
         """Whether the home is that of a tenant that the command line names."""
         return getattr(self.chosen, "tenants_home", None) is not None
 
+    def settings_file(self, home: Home) -> Path:
+        """Return the file of settings."""
+        return home.settings_file if self.chosen.config is None else Path(self.chosen.config)
+
+    def settings_now(self, file: Path) -> Settings:
+        """Read the settings. Raises `SettingsError`."""
+        from ...base.settings import read_settings
+
+        chosen = self.chosen
+        return read_settings(
+            file=file,
+            file_required=chosen.config is not None,
+            environment=os.environ,
+            command_line={"surface": getattr(chosen, "surface", None), "log_level": chosen.log_level},
+        )
+
     @cached_property
     def _read(self) -> tuple[Home, Settings]:
         from ...base.home import find_home
-        from ...base.settings import read_settings, without_prefix
+        from ...base.settings import without_prefix
         from ...base.startup.process_setup import set_up_log
         from ...privacy.gates.log_gate import WithoutInputs
 
         chosen = self.chosen
         home = find_home(chosen.home, os.environ)
-        settings = read_settings(
-            file=home.settings_file if chosen.config is None else Path(chosen.config),
-            file_required=chosen.config is not None,
-            environment=os.environ,
-            command_line={"surface": getattr(chosen, "surface", None), "log_level": chosen.log_level},
-        )
+        settings = self.settings_now(self.settings_file(home))
         set_up_log(settings.log_level.value, WithoutInputs())
         for name in without_prefix(os.environ):
             print_error(f"sealab: {name} in the environment is not read. Set SEALAB_{name}, or remove it.")

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
+from typing import Any
 
 import anyio
 from mcp.server import MCPServer
 from mcp.server._otel import OpenTelemetryMiddleware
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.server.mcpserver.prompts.base import Prompt, PromptArgument
 from mcp.server.request_state import RequestStateSecurity
+from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCError
+from mcp.types import CallToolResult, JSONRPCError
 
 from ....sandbox.job import Isolation
 from ....tools_registry.untraced import untrace_sdk
 from ...app import App
 from ...base.startup.deferred import as_if_missing
 from ...base.startup.signals import signals
+from ...base.telemetry import tracing
 from ...governance.access.message_rights import RightsOfMessages
+from ...governance.rights import METHODS, PROMPTS
 from ...governance.scopes import caller_of
 from ...privacy.gates import log_gate
 from ...privacy.gates.answer_gate import AnswerFilter
@@ -66,13 +72,20 @@ def mcp_server(
         log_level=app.settings.log_level.value,
         extensions=[TasksExtension(app.background, app.settings.output_format)] if _has_get_run(shown) else [],
         tools=shown,
-        middleware=[*([] if requests is None else [requests]), RightsOfMessages(), *_filters(app), attached],
+        middleware=[
+            *([] if requests is None else [requests]),
+            RightsOfMessages(),
+            *_filters(app),
+            attached,
+            *_traced(shown),
+        ],
         subscriptions=attached.bus,
         request_state_security=states,
     )
     untrace_sdk()
     lowest = server._lowlevel_server
     lowest.middleware[:] = [each for each in lowest.middleware if not isinstance(each, OpenTelemetryMiddleware)]
+    # Where it is wanted, `Traced` has it inside the filters.
 
     @server.resource("resource://sealab/capabilities", mime_type="text/plain")
     def capabilities() -> str:
@@ -89,6 +102,55 @@ def mcp_server(
     for prompt in _prompts():
         server.add_prompt(prompt)
     return server
+
+
+def _traced(tools: Sequence[StrictTool]) -> list[ServerMiddleware[Any]]:
+    """Return what tells OpenTelemetry of messages, where that is wanted, else nothing."""
+    if not tracing.is_on():
+        return []
+    tracing.knows((*METHODS, *PROMPTS, *(tool.name for tool in tools)))
+    return [Traced()]
+
+
+class Traced(ServerMiddleware[Any]):
+    """Tells of each message by the SDK's own middleware, and how long it took; it stands inside our filters.
+
+    A caller says where it is by `_meta`, else by HTTP headers. What is told is judged where it leaves the process
+    (`telemetry.exporting`).
+    """
+
+    def __init__(self) -> None:
+        self._sdk = OpenTelemetryMiddleware()
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """Serve one message."""
+        is_tool = ctx.method == "tools/call"
+        told: dict[str, str | int | float | bool] = {
+            "mcp.method.name": ctx.method,
+            "mcp.protocol.version": ctx.protocol_version,
+            "network.transport": "pipe" if ctx.request is None else "tcp",
+        }
+        if is_tool:
+            told |= {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": str((ctx.params or {}).get("name"))}
+
+        async def traced(inner: ServerRequestContext[Any, Any]) -> HandlerResult:
+            tracing.mark({"network.transport": told["network.transport"]})
+            result = await call_next(inner)
+            match result:
+                case CallToolResult(is_error=True) | {"isError": True}:
+                    told["error.type"] = "tool_error"
+            return result
+
+        with (
+            tracing.came_with(getattr(ctx.request, "headers", None)),
+            tracing.timed("mcp.server.operation.duration", told),
+        ):
+            try:
+                with tracing.timed("gen_ai.execute_tool.duration", told) if is_tool else tracing.nothing():
+                    return await self._sdk(ctx, traced)
+            except MCPError as error:
+                told["error.type"] = told["rpc.response.status_code"] = str(error.error.code)
+                raise
 
 
 def _has_get_run(tools: Sequence[StrictTool]) -> bool:
@@ -134,7 +196,7 @@ async def serve_stdio(app: App) -> None:
 
     Upon the signal calls at work go on for `DRAIN_SECONDS` at most, or until the next signal, and new ones are refused.
     """
-    requests = OpenRequests()
+    requests, began = OpenRequests(), time.monotonic()
     tools = tools_of(app)
     server = mcp_server(app, requests, tools)
 
@@ -157,3 +219,4 @@ async def serve_stdio(app: App) -> None:
             answers.hurry()
         given.end()
         await serving
+    tracing.took("mcp.server.session.duration", time.monotonic() - began, {"network.transport": "pipe"})

@@ -7,16 +7,23 @@ from __future__ import annotations
 
 import base64
 import binascii
+import fcntl
 import hashlib
 import logging
 import os
 import secrets
 import stat
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...base.errors import VaultKeyError
+
+if TYPE_CHECKING:
+    from ....skills_db.engine import Database
+    from ...base.settings import Settings
 
 FILE_NAME = "vault.key"
 KEY_BYTES = 32
@@ -51,6 +58,63 @@ def master_key(
     if ring is not None and ring.keep(_encoded(made)):
         return made
     return _made_file(file, made)
+
+
+def root_key(settings: Settings, home: Path, database: Database) -> bytes:
+    """Return the key from which all others of a home are derived, by its master key, which is made at first use.
+
+    Blocks. Raises `VaultKeyError`, `VaultKeyWrong`, and what reading the database raises.
+    """
+    from ....skills_db.vault import is_keyed
+    from ....skills_db.vault_root import root_of
+
+    is_needed = partial(is_keyed, database)
+    key = master_key(settings.vault_key, home, keyring=settings.vault_keyring, is_needed=is_needed)
+    return root_of(database, key)
+
+
+def rotate(settings: Settings, home: Path, database: Database, show: Callable[[str], None]) -> str | None:
+    """Give a home a new master key, and return where it is kept; None where the operator does: `show` is given it.
+
+    Until it is kept both keys open the vault, so that a failure at any moment loses nothing; after one they both do
+    until the next time. Blocks. Raises as `root_key`.
+    """
+    from ....skills_db.vault_root import root_of, wrap
+
+    with _alone(home):
+        old = master_key(settings.vault_key, home, keyring=settings.vault_keyring)
+        root, new = root_of(database, old), secrets.token_bytes(KEY_BYTES)
+        wrap(database, root, [old, new])
+        where = _keep_anew(settings, home, new, show)
+        wrap(database, root, [new])
+        return where
+
+
+@contextmanager
+def _alone(home: Path) -> Iterator[None]:
+    """Let nobody else give the home a key meanwhile (flock(2) on its folder). Raises `VaultKeyError`."""
+    folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise VaultKeyError("The vault is given a new key by another command. Wait until that has ended.") from None
+    finally:
+        os.close(folder)
+
+
+def _keep_anew(settings: Settings, home: Path, new: bytes, show: Callable[[str], None]) -> str | None:
+    if settings.vault_key is not None:
+        show(_encoded(new))
+        return None
+    file = home / FILE_NAME
+    if file.exists():
+        _replaced_file(file, new)
+        return str(file)
+    ring = _Keyring.of_this_machine(str(home.resolve())) if settings.vault_keyring else None
+    if ring is None or not ring.keep(_encoded(new)):
+        raise VaultKeyError("The system's keyring did not take the new key, so the old one stays. Unlock it.")
+    return "the system's keyring"
 
 
 def _kept(file: Path, ring: _Keyring | None) -> bytes | None:
@@ -98,6 +162,16 @@ def _from_file(file: Path) -> bytes:
 
 def _made_file(file: Path, key: bytes) -> bytes:
     """Write the key file whole, or take the one that another process wrote first."""
+    with suppress(FileExistsError):
+        _write_file(file, key, os.link)  # unlike a rename, never over a key that is there
+    return _from_file(file)
+
+
+def _replaced_file(file: Path, key: bytes) -> None:
+    _write_file(file, key, os.replace)
+
+
+def _write_file(file: Path, key: bytes, put: Callable[[Path, Path], None]) -> None:
     new = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     try:
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -106,8 +180,7 @@ def _made_file(file: Path, key: bytes) -> bytes:
                 written.write(_encoded(key).encode("ascii") + b"\n")
                 written.flush()
                 os.fsync(written.fileno())
-            with suppress(FileExistsError):
-                os.link(new, file)  # unlike a rename, never over a key that is there
+            put(new, file)
         finally:
             new.unlink(missing_ok=True)
         folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
@@ -115,12 +188,13 @@ def _made_file(file: Path, key: bytes) -> bytes:
             os.fsync(folder)
         finally:
             os.close(folder)
+    except FileExistsError:
+        raise
     except OSError as error:
         raise VaultKeyError(
             f"The vault's key file {file} cannot be written: {error.strerror}. Set VAULT_KEY, or correct the folder's "
             "permissions."
         ) from error
-    return _from_file(file)
 
 
 class _Keyring:

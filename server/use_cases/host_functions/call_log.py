@@ -70,6 +70,10 @@ class CallLog:
     broken: dict[str, str] = field(default_factory=dict)
     """The tools whose answers break their own output schemas, and where the first one of each does."""
     moved_bytes: int = 0
+    called_chars: int = 0
+    """Of the arguments and answers of calls of upstream tools that were made."""
+    definitions: dict[str, int] = field(default_factory=dict)
+    """How long the definitions of the servers are whose tools were called."""
     dry_chars: int = 0
 
     @contextmanager

@@ -131,6 +131,7 @@ class RegistryCalls:
             (await registry.usage()).called(calls.caller.scope, tool.full_name)
             value = _with_attachments(result)
             line.chars_out = await chars_of(value)
+            await self._note_moved(calls, tool.server, line.chars_in + line.chars_out)
             _pay(calls, line.chars_out)
             if save_to is not None:
                 return await Saving(calls, call, self.save).result(tool.server, result, save_to)
@@ -185,6 +186,12 @@ class RegistryCalls:
         value = cast("Json", await with_sign_in(self.registry, calls, server, listed))
         _pay(calls, await chars_of(value))
         return value
+
+    async def _note_moved(self, calls: Calls, server: str, chars: int) -> None:
+        """Count what the model would have read and written for the same call of its own."""
+        calls.log.called_chars += chars
+        if server not in calls.log.definitions:
+            calls.log.definitions[server] = await self.registry.definition_chars(server)
 
     async def _meant(self, line: AuditedCall, name: str) -> Tool:
         """Return the tool that a name means; one that the policy hides is noted for the audit log alone."""

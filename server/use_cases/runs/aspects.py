@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -14,8 +16,10 @@ from typing_extensions import override  # of `typing` from Python 3.12 on
 from ....sandbox.job import Failure, Isolation, Outcome, Status
 from ....workspace.errors import WorkspaceError
 from ...base.errors import AuditUnwritten
-from ...base.host_call import Answers
+from ...base.host_call import Answer, Answers, HostCall
 from ...base.host_work import Account, Kind, charged_to, in_thread
+from ...base.stats.run_stats import ToolCall
+from ...base.telemetry import tracing
 from .cancelled_runs import LeftFiles
 from .files_home import changed_files
 from .run import ENTRIES_MAX, Aspect, Run
@@ -27,13 +31,59 @@ class RunCut(Exception):
     """The worker of a run was lost; its journal says how far the run came."""
 
 
+class Told(Aspect):
+    """What OpenTelemetry is told of the run: how it went, how long it waited, and its calls as parts of it."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self._where = tracing.here()
+
+    @override
+    def around(self, answer: Answers) -> Answers:
+        if self._where is None:
+            return answer
+
+        async def within(call: HostCall) -> Answer:
+            with tracing.within(self._where):
+                return await answer(call)
+
+        return within
+
+    @override
+    async def ended(self, outcome: Outcome) -> Outcome:
+        self._tell(outcome.status.value, outcome.isolation)
+        if self._where is not None and outcome.queued_ms:
+            began = time.time() - outcome.duration_ms / 1000
+            tracing.part("sealab.run.queue", outcome.queued_ms / 1000, began)
+        tracing.mark({"sealab.run.cpu_seconds": (outcome.cpu_ms or 0.0) / 1000})
+        tracing.took(
+            "sealab.run.duration", outcome.duration_ms / 1000, self._labels(outcome.status.value, outcome.isolation)
+        )
+        return outcome
+
+    @override
+    async def broken_off(self, error: BaseException) -> None:
+        is_cancelled = isinstance(error, asyncio.CancelledError)
+        self._tell(Status.CANCELLED.value if is_cancelled else "failed", self.run.job.isolation)
+
+    def _tell(self, status: str, isolation: Isolation) -> None:
+        calls = len(self.run.calls.log.entries)
+        background = self.run.request.background
+        more = {"sealab.run.tool_calls": calls, "sealab.run.background": background}
+        tracing.mark(self._labels(status, isolation) | more)
+
+    def _labels(self, status: str, isolation: Isolation) -> dict[str, str | int | float | bool]:
+        tenant = self.run.request.caller.identity.tenant
+        return {"sealab.run.outcome": status, "sealab.run.isolation": isolation.value, "sealab.tenant": tenant}
+
+
 class Counted(Aspect):
     """Statistics, and the record of each run."""
 
     @override
     async def ended(self, outcome: Outcome) -> Outcome:
         executor = self.run.executor
-        executor.stats.count(outcome, [each.ok for each in self.run.calls.log.entries])
+        executor.stats.count(outcome, self.run.request.caller.identity.tenant, _tool_calls(self.run))
         executor.recorder.note(
             self.run.run_id,
             owner=self.run.request.caller.scope,
@@ -47,7 +97,8 @@ class Counted(Aspect):
     @override
     async def broken_off(self, error: BaseException) -> None:
         if isinstance(error, asyncio.CancelledError):
-            self.run.executor.stats.count_cancelled()
+            tenant = self.run.request.caller.identity.tenant
+            self.run.executor.stats.count_cancelled(tenant, self.run.job.isolation.value)
 
 
 class Audited(Aspect):
@@ -237,6 +288,13 @@ async def _left_behind(run: Run) -> LeftFiles | None:
     if changed is None:
         return LeftFiles(note=note)
     return LeftFiles(changed_files(changed, ENTRIES_MAX), len(changed.kept), note)
+
+
+def _tool_calls(run: Run) -> Iterator[ToolCall]:
+    """Give the calls of tools as they are counted: of a tool that was not found the code made the name up."""
+    for each in run.calls.log.entries:
+        server, _, tool = each.tool.partition(".") if each.found else ("", "", "")
+        yield ToolCall(server, tool, each.ok, each.ms / 1000)
 
 
 def _bytes_of(text: str) -> int:

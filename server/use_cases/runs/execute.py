@@ -10,15 +10,17 @@ from ....sandbox.errors import Busy
 from ....sandbox.job import Failure, Isolation, Job, Outcome, Status
 from ...base.errors import KNOWN_ERRORS
 from ...base.host_call import Answers
+from ...base.telemetry import tracing
 from ...governance.caller import Progress
 from ...privacy.gates.program_gate import with_values
 from ..journal.journal import BegunRun, recorder_of
 from .admission import admitted
-from .aspects import Audited, Counted, Filtered, Journaled, OddAnswers, Reported, RunCut, Shared, TakenHome
+from .aspects import Audited, Counted, Filtered, Journaled, OddAnswers, Reported, RunCut, Shared, TakenHome, Told
 from .background.background_reports import cancelled
 from .executor import Executor
 from .files_home import accompanied
 from .isolations import AUTO
+from .ledger import note_use
 from .placement.escalation import escalated, told_of_full_python
 from .placement.missing_packages import told_of_packages
 from .placement.routing import routed
@@ -27,7 +29,9 @@ from .reporting import report_of, with_pictures
 from .request import CodeRequest, Execution, new_run_id
 from .run import Aspect, Begun, Run
 
-ASPECTS: tuple[type[Aspect], ...] = (Journaled, Filtered, Counted, Audited, TakenHome, Reported, Shared, OddAnswers)
+ASPECTS: tuple[type[Aspect], ...] = (
+    *(Told, Journaled, Filtered, Counted, Audited, TakenHome, Reported, Shared, OddAnswers),
+)
 """What goes with every run, outermost first: these begin in this order, and end in the other."""
 
 
@@ -100,20 +104,26 @@ async def executed(
     executor: Executor, request: CodeRequest, job: Job, begun: Begun, progress: Progress | None
 ) -> Execution:
     """Run a job whose journal has begun, and return its report; as `execute`."""
-    async with Run.of(executor, request, job, begun, aspects=ASPECTS, progress=progress) as run:
-        outcome = await run.ended(await _outcome(run))
-    if executor.hints is not None and outcome.status is Status.OK and not request.dry_run:
-        hint = executor.hints.of(request.caller, run.run_id, request.code)
-        filters = hint is not None and executor.privacy.filters
-        run.hint = await executor.privacy.hide_text(request.caller.scope, hint) if hint and filters else hint
-    shown, images = with_pictures(await run.shown(outcome), run.run_id, filters=executor.privacy.filters)
-    fitted = await executor.archive.kept(
-        run.run_id,
-        owner=request.caller.scope,
-        run=shown.run,
-        output_max_chars=executor.settings.output_max_chars,
-    )
-    return Execution(report_of(run, shown, fitted, images), images)
+    link = request.asked_at or "" if request.background else None
+    with tracing.span("sealab.run", {"sealab.run.id": begun.run_id}, link=link):
+        async with Run.of(executor, request, job, begun, aspects=ASPECTS, progress=progress) as run:
+            outcome = await run.ended(await _outcome(run))
+        if executor.hints is not None and outcome.status is Status.OK and not request.dry_run:
+            hint = executor.hints.of(request.caller, run.run_id, request.code)
+            filters = hint is not None and executor.privacy.filters
+            run.hint = await executor.privacy.hide_text(request.caller.scope, hint) if hint and filters else hint
+        with tracing.phase("sealab.run.privacy"):
+            shown, images = with_pictures(await run.shown(outcome), run.run_id, filters=executor.privacy.filters)
+        with tracing.phase("sealab.run.archive"):
+            fitted = await executor.archive.kept(
+                run.run_id,
+                owner=request.caller.scope,
+                run=shown.run,
+                output_max_chars=executor.settings.output_max_chars,
+            )
+        report = report_of(run, shown, fitted, images)
+        note_use(run, report)
+        return Execution(report, images)
 
 
 async def _outcome(run: Run) -> Outcome:

@@ -13,7 +13,7 @@ from ....sandbox.container.image import ContainerImage
 from ....sandbox.errors import LevelMissing
 from ....sandbox.host.pool import Pool, PoolSettings
 from ....sandbox.host.pools import JobRunner
-from ....sandbox.host.scheduler import RunBounds
+from ....sandbox.host.scheduler import OwnBound, RunBounds
 from ....sandbox.job import Isolation, Limits
 from ....sandbox.python_versions import require_walked
 from ...base.errors import RequestRefused, SettingsError
@@ -85,8 +85,8 @@ class Offer:
         return [isolation for isolation in self.makers if self.is_there(isolation)]
 
 
-def offer(settings: Settings, home: Home) -> Offer:
-    """Find out which of the allowed isolations can be offered, `restricted` first.
+def offer(settings: Settings, home: Home, own_bound: OwnBound | None = None) -> Offer:
+    """Find out which of the allowed isolations can be offered, `restricted` first; `own_bound` is as of `RunBounds`.
 
     Raises `SettingsError` when there is none, for `restricted` on a version of Python that it was not examined on, for
     PACKAGES that cannot be imported, or for a PROCESS_PYTHON that cannot be used.
@@ -95,7 +95,7 @@ def offer(settings: Settings, home: Home) -> Offer:
     makers: dict[Isolation, Callable[[], JobRunner]] = {}
     missing: dict[Isolation, str] = {}
     image: ContainerImage | None = None
-    bounds = RunBounds(settings.caller_runs_max, settings.tenant_runs_max)
+    bounds = RunBounds(settings.caller_runs_max, settings.tenant_runs_max, own_bound)
     full_python = FullPython(settings, home)
     allowed = {*allowed_isolations(settings), *((Isolation.PROCESS,) if settings.allowed_isolation is None else ())}
     for isolation in Isolation:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ....sandbox.job import Json, Start
 from ...base.identity import identity_told
+from ...base.telemetry import tracing
 from ...governance.caller import LOCAL, Caller
 from .images import Picture
 from .isolations import AUTO
@@ -113,6 +114,8 @@ class CodeRequest:
     """Whether it is run for nobody who waits; the policy may say otherwise of such a run."""
     outlives_worker: bool = False
     """Whether its journal is left open, and `RunCut` raised, where its worker is lost: its caller goes on with it."""
+    asked_at: str | None = None
+    """The `traceparent` of what asked for it, where it was queued and telemetry is on."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "code", plain_code(self.code))
@@ -132,6 +135,7 @@ def request_told(request: CodeRequest) -> dict[str, object]:
         "arguments": list(request.arguments),
         "scope": caller.scope,
         "identity": identity_told(caller.identity),
+        "asked_at": tracing.traceparent(),
     }
 
 
@@ -147,6 +151,7 @@ def request_of(told: Mapping[str, Any], caller: Caller) -> CodeRequest:
         dry_run=told["dry_run"] is True,
         caller=caller,
         arguments=tuple(told["arguments"]),
+        asked_at=told.get("asked_at"),
     )
 
 

@@ -4,6 +4,8 @@ First it is marked, whereupon every server refuses it and closes it within a mom
 process of this machine serves it, its sign-ins to upstream servers end, which their issuers are asked to revoke, and
 its database, its files, and what the operator's database has of it are removed. The mark stays, so that a token or a
 claim which still names the tenant does not bring it back.
+
+A principal who leaves is erased likewise: runs, sign-ins, tokens, answers to questions, use and limits (`left_of`).
 """
 
 from __future__ import annotations
@@ -14,24 +16,29 @@ import os
 import shutil
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from ....skills_db.engine import Database, place_of
+from ....skills_db.journal.journal_store import JournalStore
 from ....skills_db.tenants import schemas
-from ....skills_db.tenants.contents import forget_tenant
+from ....skills_db.tenants.contents import forget_principal, forget_tenant
 from ....skills_db.tenants.tenant_store import Tenant, TenantStatus, TenantStore
 from ....skills_db.tokens import TokenStore
 from ....tools_registry.upstream.pins import Pins
+from ....workspace.archive import kept_of
+from ....workspace.store import Workspace
 from ...base.errors import TenantRefused, UsageError
 from ...base.home import Home
 from ...base.identity import DEFAULT_TENANT
 from ...base.settings import Settings
 from ...base.storage.opening import bucket_of
 from ...governance.audit.trail import UNAUDITED, AuditTrail
+from ...governance.scopes import of_principal
 from ..upstream_tools.registry import scopes_of_tenant
 from ..upstream_tools.registry_state import opened_state
 from .contents import counts_of
 from .locks import STILL_SERVED, TenantLock
-from .sign_outs import SignedOut, tenant_signed_out
+from .sign_outs import SignedOut, principal_signed_out, tenant_signed_out
 
 WAIT_SECONDS = 60.0
 """How long servers of this machine have at most to close the tenant, and then those of others."""
@@ -121,10 +128,48 @@ def _forget_approvals(settings: Settings, home: Home) -> None:
     """Remove what users of the tenant said yes to for always, which stands beside the operator's pins."""
     with opened_state(home, settings.database_url) as state:
         if state.pins.read() is not None:
-            Pins(state.pins).forget_scopes(scopes_of_tenant(home.tenant))
+            beginning = scopes_of_tenant(home.tenant)
+            Pins(state.pins).forget_scopes(lambda scope: scope.startswith(beginning))
 
 
 def _signed(proof: Mapping[str, object]) -> dict[str, object]:
     """Return the proof with the hash of itself, as JSON with sorted keys."""
     text = json.dumps(proof, sort_keys=True)
     return {**proof, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What there is of a principal, or was: ids of journaled and of kept runs, and rows of the operator's tables."""
+
+    runs: tuple[str, ...] = ()
+    kept_runs: tuple[str, ...] = ()
+    rows: dict[str, int] = field(default_factory=dict)
+    sign_ins: SignedOut = SignedOut()  # noqa: RUF009 - it is frozen
+
+
+def left_of(
+    settings: Settings,
+    home: Home,
+    operators: Database,
+    principal: str,
+    *,
+    journals: JournalStore,
+    workspace: Workspace,
+    erases: bool,
+    audit: AuditTrail = UNAUDITED,
+) -> Left:
+    """Return what is kept of a principal of the tenant whose home this is, and erase it where it `erases`. Blocks."""
+    scope = of_principal(principal)
+    owner = journals.owner(scope)
+    rows = forget_principal(operators, home.tenant, principal, scope, time.time(), erases=erases)
+    left = Left(tuple(journals.of_owner(owner)), tuple(kept_of(workspace, scope, drops=erases)), rows)
+    if not erases:
+        return left
+    journals.forget_scope(owner)
+    beginning = "" if home.tenant == DEFAULT_TENANT else scopes_of_tenant(home.tenant)
+    with opened_state(home, settings.database_url) as state:
+        if state.pins.read() is not None:
+            Pins(state.pins).forget_scopes(lambda each: each == f"{beginning}{scope}")
+    ended = principal_signed_out(settings, home, operators, principal, audit)
+    return Left(left.runs, left.kept_runs, left.rows, ended)

@@ -44,6 +44,7 @@ from ...base.home import Home
 from ...base.host_work import Kind, ended_within, in_thread
 from ...base.identity import LOCAL_IDENTITY, Identity, Right
 from ...base.lru import Lru
+from ...base.telemetry import tracing
 from ...governance.policy.access import NO_POLICY, Decider, call_access
 from ...governance.shares.shared_bounds import PartLacking, Parts
 from .approval import Decision, decide
@@ -195,6 +196,7 @@ class Registry:
         self._keeping: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[Any]] = set()
         self._sent_chars = 0
+        self._defined: dict[str, tuple[Wired, int]] = {}
         self._flagged: dict[str, tuple[Tool, tuple[str, ...]]] = {}
         self._overview: tuple[object, str] = None, ""
         self.shown_return_types = ShownReturnTypes()
@@ -374,6 +376,16 @@ class Registry:
         states = [wired.upstreams.status(server).state.value for server in enabled]
         chars = await asyncio.to_thread(_published_chars, tools)
         return _report(servers, states, tools, chars, self._sent_chars)
+
+    async def definition_chars(self, server: str) -> int:
+        """Return how long the definitions of a server's tools are, which a client of it would load."""
+        wired = await self._current()
+        known = self._defined.get(server)
+        if known is None or known[0] is not wired:
+            tools = wired.catalog.tools(server=server)
+            chars = await in_thread(Kind.SEARCH, partial(_published_chars, tools), charged=False)
+            known = self._defined[server] = wired, chars
+        return known[1]
 
     async def flags(self, tool: Tool) -> tuple[str, ...]:
         """Return what in a tool's texts addresses the model; it is looked for once, since that takes long."""
@@ -609,9 +621,10 @@ class Registry:
         """
         wired = await self._current()
         async with self._connected(wired, tool.server, owner):
-            result = await wired.upstreams.call(
-                tool.server, tool.name, arguments, on_progress=on_progress, keep=keep, owner=owner
-            )
+            with tracing.upstream_call(tool.name, tool.server, wired.configuration.server(tool.server).url):
+                result = await wired.upstreams.call(
+                    tool.server, tool.name, arguments, on_progress=on_progress, keep=keep, owner=owner
+                )
         if not says_shape(tool.output_schema):
             learned = await self.learned()
             observe = partial(learned.observe, tool.full_name, result.value, arguments)

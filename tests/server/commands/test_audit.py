@@ -133,3 +133,16 @@ def test_trimming_leaves_a_log_that_can_be_checked(home: Path) -> None:
     assert json.loads(audit(home, "trim", "--before", "1d", "--yes", "--json").stdout)["trimmed"] == 5
     assert [each["event"] for each in told(home)[:-1]] == ["audit.trimmed"]
     assert "Lines 1 to 5 were trimmed." in audit(home, "verify").stdout
+
+
+def test_lines_of_one_run_stand_together_below_its_first_one(home: Path) -> None:
+    kinds = (("run.began", "a"), ("run.began", "b"), ("tool.called", "a"), ("limit.set", ""), ("run.ended", "a"))
+    add(
+        home,
+        *(AuditEvent(event=event, at_us=n, tenant="t", principal="p", run=run) for n, (event, run) in enumerate(kinds)),
+    )
+    shown = audit(home).stdout.splitlines()
+    assert [line.split()[0] for line in shown] == ["1", "3", "5", "2", "4"]
+    indents = [len(line) - len(line.lstrip()) for line in shown]
+    assert [indent - indents[0] for indent in indents] == [0, 2, 2, 0, 0]
+    assert [line["number"] for line in told(home)[:-1]] == [1, 2, 3, 4, 5]

@@ -169,13 +169,13 @@ def test_a_server_is_ready_on_expanded_tables_and_not_on_contracted_ones(cluster
 def test_a_server_without_its_tables_is_not_ready_and_says_who_can_make_them(cluster: Cluster, tmp_path: Path) -> None:
     url = cluster.create("unmade")
     with open_database(url, tmp_path) as database, database.migrating.begin() as connection:
-        connection.exec_driver_sql("DELETE FROM sealab_migration WHERE name = '0001_declared_tables'")
+        connection.exec_driver_sql("DELETE FROM sealab_migration WHERE name = '0001_tables'")
         connection.exec_driver_sql("CREATE ROLE serves LOGIN PASSWORD 'serves'")
         connection.exec_driver_sql("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO serves")
     try:
         limited = url.replace(f"sealab:{cluster.password}", "serves:serves")
         with http_server(tmp_path, SEALAB_DATABASE_URL=limited, SEALAB_WORKERS_SPARE="1") as server:
-            wait_until(lambda: "lacks 0001_declared_tables" in str(readyz(server)[1].get("reason")))
+            wait_until(lambda: "lacks 0001_tables" in str(readyz(server)[1].get("reason")))
             assert readyz(server)[0] == 503
     finally:
         with psycopg.connect(url, autocommit=True) as connection:

@@ -13,6 +13,7 @@ from sealab.server.base.settings import Settings, read_settings
 from sealab.server.use_cases.replicas.replica_keys import ReplicaKeys
 from sealab.skills_db.engine import open_database
 from sealab.skills_db.replicas import ReplicaStore
+from sealab.skills_db.vault_root import root_of
 
 from ...skills_db.postgres import Cluster
 from ..command_line import sealab_process
@@ -27,7 +28,7 @@ def test_a_program_with_another_key_than_the_servers_is_not_well(
     own, theirs = secrets.token_bytes(32), secrets.token_bytes(32)
     url, server = cluster.create(f"doctor_{secrets.token_hex(4)}"), secrets.token_hex(8)
     with open_database(url, tmp_path) as database:
-        mark = ReplicaKeys(own if is_same else theirs).address_mark(server, ADDRESS)
+        mark = ReplicaKeys(root_of(database, own) if is_same else theirs).address_mark(server, ADDRESS)
         ReplicaStore(database).join(server, 1, ADDRESS, mark, "0", seconds=120)
     env = {"SEALAB_DATABASE_URL": url, "SEALAB_VAULT_KEY": own.hex()}
     ended = sealab_process("doctor", "--json", "--home", str(tmp_path), **env)

@@ -28,7 +28,9 @@ from sealab.server.use_cases.replicas.seals import (
     answer_mark,
     sealed,
 )
+from sealab.skills_db.engine import open_database
 from sealab.skills_db.replicas import ReplicaRow
+from sealab.skills_db.vault_root import root_of
 
 from ...waiting import wait_until
 from ..protocol.web.raw import MODERN, Answer, call, connected, opened, post, read
@@ -185,7 +187,8 @@ def test_a_server_refuses_what_is_forged_or_sent_twice_and_sends_nothing_on_a_se
     ids = {str(address): str(each) for each, address, _now in rows}
     now = float(str(rows[0][2]))
     first, second = team.replicas[:2]
-    keys = ReplicaKeys(bytes.fromhex(KEY))
+    with open_database(team.database_url, team.folder) as database:
+        keys = ReplicaKeys(root_of(database, bytes.fromhex(KEY)))
     alice = team.token("acme", "alice")
     session = opened(second.url, **bearer(alice))
     identity = {"tenant": "acme", "principal": "alice", "rights": [*Right], "credential": ""}

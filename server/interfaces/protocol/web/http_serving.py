@@ -98,7 +98,9 @@ async def _serve(
     port = listener.getsockname()[1]
     verifier = _verifier_of(app)
     exchanges = _asgi(tenants, address, port, exposure, verifier=verifier)
-    outermost: ASGIApp = exchanges if settings.metrics is Switch.OFF else MetricsPage(exchanges, tenants)
+    authenticated = None if verifier is None else partial(Authentication, verifier=verifier, audit=app.audit)
+    is_off = settings.metrics is Switch.OFF
+    outermost: ASGIApp = exchanges if is_off else MetricsPage(exchanges, tenants, authenticated)
     config = uvicorn.Config(
         outermost,
         log_config=None,
@@ -182,14 +184,10 @@ def _warning(app: App) -> str | None:
 async def _upstreams(app: App) -> Mapping[str, object]:
     """Return how each upstream server of the operator stands; under `AUTH`, where anybody may ask, how many so."""
     try:
-        upstreams = await app.registry.upstreams()
+        standing = await app.registry.standing()
     except RegistryError as error:
         return {} if app.settings.auth is not Auth.OFF else {"problem": str(error)}
-    configuration = upstreams.configuration
-    statuses = {name: upstreams.status(name) for name in (*configuration.servers, *configuration.problems)}
-    if app.settings.auth is not Auth.OFF:
-        return Counter(each.state.value for each in statuses.values())
-    return {name: {"state": each.state.value, "last_error": each.reason or None} for name, each in statuses.items()}
+    return standing if app.settings.auth is Auth.OFF else Counter(str(each["state"]) for each in standing.values())
 
 
 def _verifier_of(app: App) -> Verifier | None:

@@ -14,15 +14,17 @@ token of the same principal opens a session of its own.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ....base.identity import Right, identity_in
+from ....base.telemetry import tracing
 from .callers import caller_of, credentials_of, header
 from .error_responses import refusal
 
@@ -45,6 +47,7 @@ class _Session:
     rights: frozenset[Right]
     requests: int = 0
     streams: int = 0
+    began: float = field(default_factory=time.monotonic, compare=False)
 
 
 class McpSessions:
@@ -229,6 +232,8 @@ class McpSessions:
         if self._sessions.pop(session.id, None) is None:
             return
         self.ended.set()
+        seconds = time.monotonic() - session.began
+        tracing.took("mcp.server.session.duration", seconds, {"network.transport": "tcp"})
         of = self._of[session.caller]
         of.pop(session, None)
         if not of:

@@ -21,6 +21,7 @@ from sealab.server.use_cases.upstream_tools.registry import Registry
 from sealab.skills_db.engine import open_database
 from sealab.skills_db.vault import Note
 from sealab.skills_db.vault import Vault as RealVault
+from sealab.skills_db.vault_root import root_of
 
 KEY = bytes(range(32))
 
@@ -45,7 +46,7 @@ def opened(vault: Vault) -> Callable[[], object]:
 def lines(home: Path) -> list[tuple[str, int]]:
     """Return what the audit of a home says: what was done, with how many."""
     with open_database(None, home) as database:
-        return [(line.action, line.count) for line in RealVault(database, KEY).audit()]
+        return [(line.action, line.count) for line in RealVault(database, root_of(database, KEY)).audit()]
 
 
 @pytest.fixture(autouse=True)

@@ -17,8 +17,10 @@ from typing import Any
 import httpx2
 import pytest
 
+from sealab.skills_db.engine import open_database
 from sealab.skills_db.journal.approval_links import ApprovalLink, judged, signed
 from sealab.skills_db.journal.sealing import JournalKeys
+from sealab.skills_db.vault_root import root_of
 
 from ...command_line import sealab
 from ...conftest import Caller, http_server
@@ -28,7 +30,6 @@ from ...runs.background.test_parked_runs import ENV, asks, parked, served
 from .browser import CHROMIUM, browser
 
 KEY = bytes(range(32))
-KEYS = JournalKeys(KEY)
 OF_KEY = ENV | {"SEALAB_VAULT_KEY": base64.b64encode(KEY).decode()}
 YES, NO = {"answer": "approve"}, {"answer": "deny"}
 
@@ -50,6 +51,11 @@ class Page:
 
     def with_token(self, token: str) -> Page:
         return replace(self, link=f"{self.origin}/approvals/{token}")
+
+
+def keys_of(home: Path) -> JournalKeys:
+    with open_database(None, home) as database:
+        return JournalKeys(root_of(database, KEY))
 
 
 async def page_of(home: Path, url: str, approval: str, client: httpx2.AsyncClient) -> Page:
@@ -147,8 +153,8 @@ async def test_what_code_wrote_is_text_on_the_page_bounded_and_without_personal_
 
 async def test_what_was_not_signed_is_one_answer_whether_there_is_such_a_run_or_not(home: Path, url: str) -> None:
     async with asking(home, url) as (caller, run_id, page):
-        token = page.link.rpartition("/")[2]
-        link = judged(KEYS, token)
+        keys, token = keys_of(home), page.link.rpartition("/")[2]
+        link = judged(keys, token)
         assert link is not None
         assert link.run_id == run_id
         said, _, signature = token.rpartition(".")
@@ -179,7 +185,8 @@ async def test_what_was_not_signed_is_one_answer_whether_there_is_such_a_run_or_
 
 async def test_a_link_whose_time_is_over_and_one_whose_run_ended_answer_nothing(home: Path, url: str) -> None:
     async with asking(home, url) as (caller, run_id, page):
-        link = judged(KEYS, page.link.rpartition("/")[2])
+        keys = keys_of(home)
+        link = judged(keys, page.link.rpartition("/")[2])
         assert link is not None
         gone = [
             replace(link, expires=int(time.time()) - 1),
@@ -188,8 +195,8 @@ async def test_a_link_whose_time_is_over_and_one_whose_run_ended_answer_nothing(
         ]
         for each in gone:
             for response in (
-                await page.with_token(signed(KEYS, each)).sent(YES),
-                await page.with_token(signed(KEYS, each)).got(),
+                await page.with_token(signed(keys, each)).sent(YES),
+                await page.with_token(signed(keys, each)).got(),
             ):
                 assert response.status_code == 410
                 assert "Nothing waits at this link any more" in response.text

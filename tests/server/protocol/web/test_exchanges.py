@@ -38,7 +38,7 @@ async def test_readyz_says_which_upstream_servers_fail_and_only_how_many_where_a
     assert json.loads(plain.body) == {"ready": True}
     told = json.loads(answer.body)["upstreams"]
     if auth == "tokens":
-        assert told == {"failed": 1, "disabled": 1}
+        assert told == {"failing": 1, "disabled": 1}
         return
-    assert {name: each["state"] for name, each in told.items()} == {"gone": "failed", "other": "disabled"}
+    assert {name: each["state"] for name, each in told.items()} == {"gone": "failing", "other": "disabled"}
     assert "gone" in told["gone"]["last_error"]

@@ -1,0 +1,218 @@
+"""Spans and durations, where the operator wants them (OTEL_…); else every function here returns at once.
+
+Names are those of OpenTelemetry's semantic conventions for MCP and GenAI, which `tests/data/telemetry` pins, and
+`sealab.…` for what these have no name for. Values are names of tools and methods, outcomes and counts; what may leave
+the process is judged once more in `exporting`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ....tools_registry.errors import ToolFailed
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Span
+
+    from .exporting import Exporting
+
+Attributes = Mapping[str, str | int | float | bool]
+CARRIED = ("traceparent", "tracestate", "baggage")
+"""The names of a context in `_meta` and in headers (W3C Trace Context, W3C Baggage)."""
+_PART_SECONDS = 0.001
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_{}_ENDPOINT")
+_LOG = logging.getLogger(__name__)
+
+_exporting: Exporting | None = None
+
+
+def wanted(environment: Mapping[str, str]) -> frozenset[str]:
+    """Return which of `traces` and `metrics` are to be sent: those that have an exporter or an endpoint, and no `none`.
+
+    Without any of these variables nothing is: a server that nobody told of a collector looks for none.
+    """
+    if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return frozenset()
+    found: set[str] = set()
+    for signal in ("traces", "metrics"):
+        exporter = environment.get(f"OTEL_{signal.upper()}_EXPORTER", "").strip().lower()
+        has_endpoint = any(environment.get(name.format(signal.upper())) for name in _ENDPOINTS)
+        if exporter not in {"", "none", "otlp"}:
+            _LOG.warning("OTEL_%s_EXPORTER is not otlp or none, so no %s are sent.", signal.upper(), signal)
+        elif exporter == "otlp" or (not exporter and has_endpoint):
+            found.add(signal)
+    protocol = environment.get("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
+    if found and protocol != "http/protobuf":
+        _LOG.warning("Telemetry is sent by http/protobuf alone, not by what OTEL_EXPORTER_OTLP_PROTOCOL says.")
+    return frozenset(found)
+
+
+def start(environment: Mapping[str, str]) -> None:
+    """Tell of what is done from now on, where that is wanted and the extra `otel` is installed."""
+    global _exporting  # noqa: PLW0603 - one for the process, as OpenTelemetry has it
+    found = wanted(environment)
+    if not found:
+        return
+    try:
+        from .exporting import Exporting
+    except ImportError:
+        _LOG.warning('OTEL_… asks for telemetry, which needs the extra otel. Install it: pip install "sealab[otel]".')
+        return
+    from ....tools_registry.untraced import Told, trace_sdk
+
+    _exporting = Exporting(version("sealab"), traces="traces" in found, metrics="metrics" in found)
+    trace_sdk(Told(_exporting.sdk_tracer(), _exporting.inject))
+
+
+def stop() -> Exporting | None:
+    """Tell nothing any more; return what was told until now."""
+    global _exporting
+    stopped, _exporting = _exporting, None
+    return stopped
+
+
+def is_on() -> bool:
+    """Return whether anything is told."""
+    return _exporting is not None
+
+
+def knows(names: Iterable[str]) -> None:
+    """Say which names of tools, prompts and methods may be told of though a client sent them."""
+    if _exporting is not None:
+        _exporting.known.update(names)
+
+
+@contextmanager
+def span(
+    name: str, attributes: Attributes | None = None, *, kind: str = "internal", link: str | None = None
+) -> Iterator[Span | None]:
+    """Tell how long what is within took, as a child of what is around it; an error is told by its class alone.
+
+    With a `link`, the `traceparent` of what asked for it, it is no child of anything. None where nothing is told.
+    """
+    if _exporting is None:
+        yield None
+        return
+    with _exporting.span(name, attributes or {}, kind=kind, link=link) as made:
+        yield made
+
+
+@contextmanager
+def phase(name: str) -> Iterator[None]:
+    """Tell of one part of a run, see `part`."""
+    began = time.perf_counter()
+    try:
+        yield
+    finally:
+        part(name, time.perf_counter() - began, time.time())
+
+
+def part(name: str, seconds: float, ended: float) -> None:
+    """Tell of a part of the span around it that ended at a time in seconds since 1970, and measure `NAME.duration`.
+
+    One of less than a millisecond has no span: what a span costs is a tenth of that.
+    """
+    if _exporting is not None:
+        took(f"{name}.duration", seconds, {})
+        if seconds >= _PART_SECONDS:
+            _exporting.past(name, ended - seconds, ended)
+
+
+def took(name: str, seconds: float, attributes: Attributes) -> None:
+    """Measure a duration."""
+    if _exporting is not None:
+        _exporting.duration(name).record(seconds, _exporting.judged(attributes))
+
+
+@contextmanager
+def timed(name: str, attributes: MutableMapping[str, str | int | float | bool]) -> Iterator[None]:
+    """Measure how long what is within took; what is put into the attributes meanwhile counts, and an error's class."""
+    if _exporting is None:
+        yield
+        return
+    began = time.perf_counter()
+    try:
+        yield
+    except BaseException as error:
+        attributes.setdefault("error.type", type(error).__qualname__)
+        raise
+    finally:
+        took(name, time.perf_counter() - began, attributes)
+
+
+def mark(attributes: Attributes) -> None:
+    """Say more of the span around it."""
+    if _exporting is not None:
+        _exporting.mark(attributes)
+
+
+def nothing() -> AbstractContextManager[None]:
+    """Return a context that does nothing."""
+    return nullcontext()
+
+
+def here() -> Context | None:
+    """Return where in a trace this is, for `within`; None where nothing is told."""
+    return None if _exporting is None else _exporting.current()
+
+
+def within(context: Context | None) -> AbstractContextManager[Any]:
+    """Be there in a trace, whichever task this is."""
+    return nullcontext() if context is None or _exporting is None else _exporting.within(context)
+
+
+def came_with(carrier: Mapping[str, Any] | None) -> AbstractContextManager[Any]:
+    """Be where `_meta` or headers say that the caller is; where they say nothing, where this is."""
+    if _exporting is None or not carrier:
+        return nullcontext()
+    return within(_exporting.extracted(carrier))
+
+
+def carry(carrier: MutableMapping[str, Any]) -> None:
+    """Say in `_meta` or headers where this is."""
+    if _exporting is not None:
+        _exporting.inject(carrier)
+
+
+def traceparent() -> str | None:
+    """Return where this is as one text, to be linked to later; None outside of a trace."""
+    carrier: dict[str, str] = {}
+    carry(carrier)
+    return carrier.get(CARRIED[0])
+
+
+@contextmanager
+def upstream_call(tool: str, server: str, url: str) -> Iterator[None]:
+    """Tell of a call of a tool of the server at `url`, which is empty for one on the standard streams."""
+    if not is_on():
+        yield
+        return
+    knows([tool])
+    address = urlsplit(url)
+    told: dict[str, str | int | float | bool] = {
+        "mcp.method.name": "tools/call",
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": tool,
+        "network.transport": "tcp" if url else "pipe",
+        "sealab.server": server,
+    }
+    if address.hostname:
+        told["server.address"] = address.hostname
+        told["server.port"] = address.port or (443 if address.scheme == "https" else 80)
+    with (
+        timed("mcp.client.operation.duration", told),
+        span(f"tools/call {tool}", told, kind="client"),
+    ):
+        try:
+            yield
+        except ToolFailed:
+            told["error.type"] = "tool_error"
+            mark({"error.type": "tool_error"})
+            raise
