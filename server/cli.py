@@ -178,6 +178,7 @@ _COMMANDS: Mapping[str, str] = {
     "doctor": "check which isolation layers work on this machine",
     "status": "show on one screen what runs, waits and fails, and what is used",
     "top": "show that screen again and again",
+    "console": "open pages for all that in a browser",
     "container": "build the image for isolation=container, or show the state of containers",
     "servers": "list, add, remove and import the upstream MCP servers",
     "pii": "replace personal data in files by tokens, restore or delete it",
@@ -196,7 +197,9 @@ _COMMANDS: Mapping[str, str] = {
 }
 """The commands and what each does, in the order of the help."""
 _MODULES = {"serve": ".serve", "run": ".serve", "top": ".interfaces.commands.status"}
-_ALONE = frozenset({"serve", "run", "init", "demo", "doctor", "status", "top", "guard", "audit", "completion"})
+_ALONE = frozenset(
+    {"serve", "run", "init", "demo", "doctor", "status", "top", "console", "guard", "audit", "completion"}
+)
 """Those that have no commands of their own."""
 
 

@@ -94,6 +94,8 @@ RESOURCES: Mapping[str, Rights] = MappingProxyType(
 
 PROMPTS: Mapping[str, Rights] = MappingProxyType({"program": _NONE, "skill": _NONE})
 
+CONSOLE = "/console"
+"""Where the pages for people are."""
 REPLICA_PATH = "/.sealab/replica"
 """Where servers that are one sealab ask one another."""
 ROUTES: Mapping[str, str] = MappingProxyType(
@@ -102,6 +104,7 @@ ROUTES: Mapping[str, str] = MappingProxyType(
         "/approvals/": "a signed link, which answers one question",
         "/sign-in/": "the secret of a link, which is for one sign-in to an upstream server",
         REPLICA_PATH: "the seal of another server of the same sealab; without REPLICA_ADDRESS it is not there",
+        f"{CONSOLE}/": "a session of a browser, which a token or a link opens, or a token; see `console.pages`",
         "/healthz": "nothing",
         "/readyz": "nothing",
         "/.well-known/": "nothing",

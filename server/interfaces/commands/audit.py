@@ -92,7 +92,7 @@ def _audit(
         found = False
         for line in store.lines(wanted):
             found = True
-            print(json.dumps(_told(line)) if here.json else _shown(line))
+            print(json.dumps(line_told(line)) if here.json else _shown(line))
         if here.json:
             print(json.dumps({"head": _told_head(store.head())}))
         elif not found:
@@ -142,7 +142,8 @@ def _trim(store: AuditStore, before: str | None, *, yes: bool) -> Output:
     return Output({"trimmed": gone, "head": _told_head(head)}, lines)
 
 
-def _told(line: KeptLine) -> dict[str, object]:
+def line_told(line: KeptLine) -> dict[str, object]:
+    """Return a line as JSON."""
     event = line.event
     return {
         "number": line.number,

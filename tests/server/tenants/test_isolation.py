@@ -321,6 +321,7 @@ def test_every_tool_host_function_method_resource_route_and_command_has_a_line(t
         "/mcp",
         "/approvals/",
         "/sign-in/",
+        "/console/",
         "/.sealab/replica",
         "/healthz",
         "/readyz",

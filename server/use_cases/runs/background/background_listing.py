@@ -46,12 +46,14 @@ class Wanted:
     since: float = 0.0
     limit: int = 50
     unended: bool = False
+    scope: str | None = None
 
     def fits(self, status: str, scope: str) -> bool:
         """Return whether the list has runs of that status and scope."""
         return (
             self.outcome in (None, status)
             and (not self.unended or status in _UNENDED)
+            and self.scope in (None, scope)
             and (self.who is None or self.who == principal_of(scope))
             and (not self.failed or status in _FAILED)
         )

@@ -1,0 +1,34 @@
+"""The questions that runs wait with, as the console lists and answers them: all that it knows of approvals."""
+
+from __future__ import annotations
+
+from ....sandbox.job import Json
+from ...base.errors import RightMissing
+from ...base.identity import Right
+from ...use_cases.journal.transcript import Transcript
+from ...use_cases.runs.background.background_listing import ListedRun
+from ..commands.approvals import approvals, approvals_in
+from ..commands.opened import HereInServer, opened_homes
+from .views import View, Viewer
+
+
+def questions(here: HereInServer, viewer: Viewer, outcome: str = "waiting") -> list[Transcript]:
+    """Return the questions that a viewer may see: their own, or with the right to answer all of the tenant. Blocks."""
+    whose = None if viewer.may(Right.APPROVE, Right.ADMIN) else viewer.scope
+
+    def fits(asked: ListedRun) -> bool:
+        return whose in {None, asked.scope}
+
+    return [each for home in opened_homes(here) for each in approvals_in(home, outcome, fits)]
+
+
+def answered(view: View, here: HereInServer, asked: str) -> Json:
+    """Answer a question of the viewer's tenants with the form's `answer`, `approve` or else a no. Blocks.
+
+    Raises `RightMissing` without the right, and `UsageError` where the question does not wait.
+    """
+    if not view.viewer.may(Right.APPROVE):
+        raise RightMissing("This needs the scope approve, which the token does not have. Use one that was given it.")
+    answer = "approve" if view.form.get("answer") == "approve" else "deny"
+    told: Json = approvals.commands[answer].function(here, asked).data
+    return told
