@@ -195,7 +195,7 @@ async def _audit(view: View) -> Data:
         run=query.get("run") or None,
         limit=_LINES,
     )
-    lines = await asyncio.to_thread(_lines_of, view, wanted)
+    lines = await view.listed(lambda _here: _lines_of(view, wanted))
     return {"count": len(lines), "lines": lines[::-1]}
 
 

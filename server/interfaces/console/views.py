@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from ....skills_db.errors import JournalNotFound
 from ....skills_db.tenants.tenant_store import TenantStore
 from ...app import App
-from ...base.errors import UsageError
+from ...base.errors import AuditUnwritten, UsageError
 from ...base.identity import DEFAULT_TENANT, LOCAL_IDENTITY, Identity, Right
 from ...governance.caller import LOCAL, Caller
 from ...governance.scopes import of_principal
@@ -100,9 +100,12 @@ class View:
         return HereInServer(self.operators.settings, home.of_tenant(tenant), self.open_homes)
 
     async def listed(self, function: Callable[[HereInServer], _T]) -> _T:
-        """Return what a command's function lists, in a thread; what runs did by now is written before."""
+        """Return what a command's function lists, in a thread; what happened by now is written before."""
         for home in self.open_homes.values():
             await home.journal.stored()
+        if (log := self.operators.audit.log) is not None:
+            with suppress(AuditUnwritten):  # what there is, is shown
+                await log.stored()
         return await asyncio.to_thread(lambda: function(self.here()))
 
     def reach(self, here: HereInServer, run_id: str) -> str:
