@@ -40,6 +40,7 @@ from ..protocol.web.link_pages import HEADERS
 from ..tenants import Tenants
 from .acts import ACTS, Act, leave_line
 from .pages import PAGES, Data, Page
+from .questions import TAKES_REASON
 from .rendering import rendered, stylesheet
 from .sessions import SESSION_SECONDS, Session, Sessions
 from .views import OfApp, View, Viewer
@@ -76,7 +77,8 @@ class _Asked:
         if self.wants_json:
             text, kind = json.dumps(data, ensure_ascii=False, default=str), "application/json"
         else:
-            text, kind = rendered(template, title=title, base=CONSOLE, data=data, query=self.query, **more), "text/html"
+            shown = {"title": title, "base": CONSOLE, "data": data, "query": self.query, "takes_reason": TAKES_REASON}
+            text, kind = rendered(template, **shown, **more), "text/html"
         return Response(text, status, headers={**HEADERS, "Content-Security-Policy": _POLICY}, media_type=kind)
 
     def refusal(self, status: int, error: str, view: View | None = None) -> Response:

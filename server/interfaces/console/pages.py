@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import math
 import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -37,6 +38,8 @@ from .views import View
 
 Data = Mapping[str, object]
 _LINES = 100
+_MILLISECOND = 0.001
+"""As exactly as lists tell when a run began: rather one is listed twice than left out."""
 _SEEN = (Right.RUN, Right.APPROVE, Right.ADMIN)
 _OF_SERVER = ("disk", "shares")
 
@@ -81,7 +84,7 @@ def wanted_runs(view: View) -> Wanted:
         raise UsageError(f"outcome cannot be {outcome}. Give one of {', '.join(STATUSES)}.")
     if not limit.isdecimal() or not 0 < int(limit) <= _LINES * 10:
         raise UsageError(f"limit cannot be {limit}. Give a number from 1 to {_LINES * 10}.")
-    since = query.get("since") or None
+    since, before = query.get("since") or None, query.get("before") or None
     return Wanted(
         query.get("who") or None,
         query.get("tool") or None,
@@ -90,6 +93,7 @@ def wanted_runs(view: View) -> Wanted:
         since=0.0 if since is None else moment_of(since, "since"),
         limit=int(limit),
         scope=view.viewer.scope,
+        until=math.inf if before is None else moment_of(before, "before") + _MILLISECOND,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 from ....sandbox.job import Json
 from ...base.errors import RightMissing
 from ...base.identity import Right
@@ -10,6 +12,9 @@ from ...use_cases.runs.background.background_listing import ListedRun
 from ..commands.approvals import approvals, approvals_in
 from ..commands.opened import HereInServer, opened_homes
 from .views import View, Viewer
+
+TAKES_REASON = "reason" in inspect.signature(approvals.commands["deny"].function).parameters
+"""Whether a no can say why."""
 
 
 def questions(here: HereInServer, viewer: Viewer, outcome: str = "waiting") -> list[Transcript]:
@@ -29,6 +34,7 @@ def answered(view: View, here: HereInServer, asked: str) -> Json:
     """
     if not view.viewer.may(Right.APPROVE):
         raise RightMissing("This needs the scope approve, which the token does not have. Use one that was given it.")
-    answer = "approve" if view.form.get("answer") == "approve" else "deny"
-    told: Json = approvals.commands[answer].function(here, asked).data
+    approves = view.form.get("answer") == "approve"
+    how = {"reason": view.form.get("reason", "").strip()} if TAKES_REASON and not approves else {}
+    told: Json = approvals.commands["approve" if approves else "deny"].function(here, asked, **how).data
     return told
