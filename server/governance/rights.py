@@ -87,8 +87,10 @@ METHODS: Mapping[str, Rights] = MappingProxyType(
 )
 """The methods of MCP that are requests. A call needs what its tool needs too, a reading what its resource does."""
 
+VIEWS = "ui://sealab/"
+"""Where the pages of runs are, which clients show beside the answers of tools."""
 RESOURCES: Mapping[str, Rights] = MappingProxyType(
-    {"resource://sealab/capabilities": _NONE, "skill://": (_R.SKILLS_READ,)}
+    {"resource://sealab/capabilities": _NONE, "skill://": (_R.SKILLS_READ,), VIEWS: _RUN}
 )
 """Resources by the beginning of their URI."""
 
