@@ -12,7 +12,6 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID, client_supports_apps
 from mcp.server.extension import Extension
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, ReadResourceResult, TextResourceContents
@@ -25,14 +24,12 @@ from ...base.host_work import Kind, in_thread
 from ...governance.caller import Caller
 from ...governance.rights import VIEWS
 from ...governance.scopes import caller_of, principal_of
-from ...use_cases.journal.transcript import Transcript, moment
-from ...use_cases.runs.background.background_listing import recorded_run
-from ...use_cases.runs.hidden_transcripts import hidden_transcript
 
 if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
     from ....skills_db.journal.records import Journal as RunRecord
+    from ...use_cases.journal.transcript import Transcript
 
 PAGE = f"{VIEWS}run"
 """The page that tools name."""
@@ -43,18 +40,23 @@ _TOOLS = frozenset({"execute_code", "run_skill", "get_run"})
 class RunViews(Extension):
     """The extension, and the middleware of the SDK that names the page to whoever shows it, and reads it."""
 
-    identifier = EXTENSION_ID
+    identifier = "io.modelcontextprotocol/ui"
 
     def __init__(self, app: App) -> None:
         self._app = app
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Work on one message."""
-        if ctx.method == "tools/list" and client_supports_apps(ctx):
-            return _with_page(await call_next(ctx))
         uri = str((ctx.params or {}).get("uri", "")) if ctx.method == "resources/read" else ""
-        if not uri.startswith(VIEWS):
+        declared = ctx.session.client_capabilities
+        is_list = ctx.method == "tools/list" and self.identifier in ((declared and declared.extensions) or {})
+        if not is_list and not uri.startswith(VIEWS):
             return await call_next(ctx)
+        from mcp.server.apps import APP_MIME_TYPE, client_supports_apps  # few clients need it
+
+        if is_list:
+            answer = await call_next(ctx)
+            return _with_page(answer) if client_supports_apps(ctx) else answer
         text = await self._text(uri, caller_of(ctx))
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=APP_MIME_TYPE, text=text)])
 
@@ -75,6 +77,9 @@ class RunViews(Extension):
 
     async def _told(self, run_id: str, caller: Caller) -> Transcript:
         """Return what the caller may see of a run: all of its own, of another's a question that they may answer."""
+        from ...use_cases.journal.transcript import moment
+        from ...use_cases.runs.hidden_transcripts import hidden_transcript
+
         background, journal = self._app.background, self._app.journal
         await journal.stored()
         reach = await background.reach(run_id, caller)
@@ -99,6 +104,8 @@ class RunViews(Extension):
         return {"tenant": self._app.home.tenant, **whole, "approvals": told["approvals"]}
 
     def _record(self, run_id: str, scope: str | None) -> RunRecord:
+        from ...use_cases.runs.background.background_listing import recorded_run
+
         journals = self._app.journal.store()
         if scope is not None:
             journals.journal(run_id, scope=scope)  # which raises where it is another's
