@@ -84,8 +84,9 @@ def table(value: Json) -> Table | None:
 
 
 def text(value: object) -> str:
-    """Return any value as text: JSON of what is no text, control characters shown."""
-    return visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2, default=str))
+    """Return any value as text: JSON of what is JSON, control characters shown."""
+    is_json = value is None or isinstance(value, bool | int | float | list | tuple | dict)
+    return visible(json.dumps(value, ensure_ascii=False, indent=2, default=str) if is_json else str(value))
 
 
 def rendered(template: str, **values: object) -> str:
