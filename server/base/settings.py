@@ -472,7 +472,7 @@ class Settings:
 def sources_of(settings: Settings, *, file: Path, environment: Mapping[str, str]) -> dict[str, str]:
     """Return of each setting, by its name in capitals, where its value is from. Raises `SettingsError` as reading does.
 
-    What is neither in the file nor in the environment, and not the default, came by the command line.
+    What is neither in the file nor in the environment, and not the default, the command chose, or its options did.
     """
     found, in_file, named = {}, _from_file(file, required=False), _from_environment(environment)
     for name, field_name in _NAMES.items():
@@ -482,7 +482,7 @@ def sources_of(settings: Settings, *, file: Path, environment: Mapping[str, str]
             found[name] = str(file)
         else:
             is_default = getattr(settings, field_name) == getattr(Settings(), field_name)
-            found[name] = "default" if is_default else "command line"
+            found[name] = "default" if is_default else "the command"
     return found
 
 

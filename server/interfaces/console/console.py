@@ -126,17 +126,17 @@ class Console(Generic[S]):
 
     async def _viewer(self, asked: _Asked) -> Viewer | None:
         """Return who sends a request, None where nobody is known."""
-        if self._authentication is not None and (token := bearer_of(asked.scope)) is not None:
-            judged = await self._authentication.judged(asked.scope, token)
-            return Viewer(judged) if isinstance(judged, Identity) else None
-        sent = header(asked.scope, b"cookie")
-        secret = "" if sent is None else cookie_parser(sent.decode("latin-1")).get(COOKIE, "")
-        session = await asyncio.to_thread(self.sessions.found, secret)
-        if session is None:
+        token, session = None if self._authentication is None else bearer_of(asked.scope), None
+        if token is None:
+            sent = header(asked.scope, b"cookie")
+            secret = "" if sent is None else cookie_parser(sent.decode("latin-1")).get(COOKIE, "")
+            session = await asyncio.to_thread(self.sessions.found, secret)
+            if session is None or session.token is None:
+                return None if session is None else Viewer(LOCAL_IDENTITY, session)
+            token = session.token
+        if self._authentication is None:
             return None
-        if session.token is None:
-            return Viewer(LOCAL_IDENTITY, session)
-        judged = None if self._authentication is None else await self._authentication.judged(asked.scope, session.token)
+        judged = await self._authentication.judged(asked.scope, token)
         return Viewer(judged, session) if isinstance(judged, Identity) else None
 
     def _way_in(self, asked: _Asked, status: int, error: str = "") -> Response:
