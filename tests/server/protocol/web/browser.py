@@ -108,7 +108,13 @@ def browser(folder: Path) -> Iterator[Browser]:
     assert CHROMIUM is not None
     there, commands = os.pipe()
     messages, back = os.pipe()
-    options = ["--headless", "--remote-debugging-pipe", "--disable-gpu", f"--user-data-dir={folder}"]
+    options = [
+        "--headless",
+        "--hide-scrollbars",
+        "--remote-debugging-pipe",
+        "--disable-gpu",
+        f"--user-data-dir={folder}",
+    ]
     options += ["--no-sandbox"] if os.geteuid() == 0 else []
     # The browser reads commands from descriptor 3 and writes to 4.
     script = f'exec "$0" "$@" 3<&{there} 4>&{back}'
