@@ -7,7 +7,7 @@ import json
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 
@@ -24,10 +24,11 @@ from ..commands.opened import home_of_run
 from ..commands.runs import runs
 from ..commands.servers import servers
 from ..commands.tokens import token_told
-from .pages import Data
+from .pages import Data, run_told
 from .questions import answered
 from .views import View
 
+_REVEALED = ("code", "reason", "context_vars", "arguments", "calls", "end")
 _TRY = "result = await call_tool(tool, arguments)"
 
 
@@ -42,6 +43,7 @@ class Act:
     needs: tuple[Right, ...]
     does: Callable[[View], Awaitable[tuple[Data, str | None]]]
     of_operator: bool = False
+    template: str = "act.html"
     kind: AuditKind = AuditKind.ADMINISTERED
 
     @property
@@ -91,6 +93,19 @@ async def _runs_replay(view: View) -> tuple[Data, str | None]:
             difference = await app.privacy.hide_text(view.viewer.scope or view.viewer.caller.scope, difference)
         told = {"same": difference is None, "answered": replayed.answered, "difference": difference}
         return {"run_id": replayed.run_id, **told}, None
+
+
+async def _runs_reveal(view: View) -> tuple[Data, str | None]:
+    """Show a run with values in for its tokens, as far as the policy lets the viewer restore them."""
+    run_id = view.named["run"]
+    told = await view.listed(partial(run_told, view))
+    shown = cast("Json", {name: told.get(name) for name in _REVEALED})
+    async with view.using(str(told["tenant"])) as served:
+        privacy, store = served.app.privacy, served.app.journal.store()
+        scope = (await asyncio.to_thread(store.journal, run_id)).scope
+        caller = replace(view.viewer.caller, scope=scope)
+        restored = await privacy.restored(caller, shown, destination="terminal", run=run_id)
+    return {**told, **cast("Data", restored), "revealed": True}, None
 
 
 async def _runs_save(view: View) -> tuple[Data, str | None]:
@@ -168,6 +183,7 @@ _of_operator = partial(Act, needs=(Right.ADMIN,), of_operator=True)
 ACTS = (
     _act(f"{_RUN}/cancel", (Right.RUN,), _runs_cancel),
     _act(f"{_RUN}/replay", (Right.RUN,), _runs_replay),
+    Act(re.compile(f"{_RUN}/reveal"), (Right.RUN, Right.PRIVACY_RESTORE), _runs_reveal, template="run.html"),
     _act(f"{_RUN}/save", (Right.RUN, Right.SKILLS_WRITE), _runs_save),
     Act(
         re.compile(r"approvals/(?P<approval>[0-9a-z]{1,64}\.[0-9]{1,9})"),

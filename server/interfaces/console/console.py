@@ -47,6 +47,8 @@ from .views import OfApp, View, Viewer
 
 COOKIE = "sealab-console"
 _FORM_BYTES_MAX = 1_000_000
+_LOGIN_BYTES_MAX = 16_384
+"""Of nobody who is known."""
 _POLICY = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 _STYLE = "console.css"
 _LOG = logging.getLogger(__name__)
@@ -71,6 +73,25 @@ class _Asked:
     def query(self) -> dict[str, str]:
         """What stands in its query."""
         return dict(parse_qsl(self.scope["query_string"].decode("latin-1")))
+
+    @property
+    def fault(self) -> Response | None:
+        """What answers a request that is neither for a page nor a form."""
+        if self.scope["method"] not in {"GET", "HEAD", "POST"}:
+            return self.refusal(405, "A page is read with GET, and a form sent with POST.")
+        kind = (header(self.scope, b"content-type") or b"").partition(b";")[0].strip().lower()
+        if self.is_form and kind != b"application/x-www-form-urlencoded":
+            return self.refusal(415, "A form is sent as application/x-www-form-urlencoded.")
+        return None
+
+    async def with_form(self, receive: Receive, bytes_max: int) -> _Asked | None:
+        """Return it with its form; None where that is larger."""
+        if not self.is_form:
+            return self
+        body = await whole(receive, bytes_max)
+        if body is None:
+            return None
+        return replace(self, form=dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True)))
 
     def answer(self, status: int, template: str, data: Data, *, title: str, **more: object) -> Response:
         """Return a page, or the data of it as JSON."""
@@ -101,21 +122,32 @@ class Console(Generic[S]):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        asked = await _asked(scope, receive)
-        response = await self._response(asked) if isinstance(asked, _Asked) else asked
+        accepted = (header(scope, b"accept") or b"").decode("latin-1")
+        wants_json = "application/json" in accepted and "text/html" not in accepted
+        asked = _Asked(scope, scope["path"].removeprefix(CONSOLE).strip("/"), {}, wants_json)
+        response = asked.fault or await self._response(asked, receive)
         await response(scope, receive, send)
 
-    async def _response(self, asked: _Asked) -> Response:
+    async def _response(self, asked: _Asked, receive: Receive) -> Response:
         if asked.path == _STYLE:
             return Response(stylesheet(), media_type="text/css", headers={"Cache-Control": "max-age=3600"})
         try:
             if asked.path.startswith("link/") and not asked.is_form:
                 return await self._linked(asked)
             if asked.path == "login":
-                return await self._signed_in(asked)
+                login = await asked.with_form(receive, _LOGIN_BYTES_MAX)
+                return (
+                    asked.refusal(413, "The form is too large. Send less.")
+                    if login is None
+                    else await self._signed_in(login)
+                )
             viewer = await self._viewer(asked)
             if viewer is None:
                 return self._way_in(asked, 401)
+            given = await asked.with_form(receive, _FORM_BYTES_MAX)
+            if given is None:
+                return asked.refusal(413, "The form is too large. Send less.")
+            asked = given
             if asked.is_form and viewer.session and not viewer.session.sent_form(asked.form.get("mark", "")):
                 return asked.refusal(403, "The form is not of this session, or an old one. Open the page again.")
             if asked.path == "logout" and asked.is_form:
@@ -229,7 +261,7 @@ async def _done(asked: _Asked, view: View) -> Response:
         data, leads_to = await _acted(act, view)
         if leads_to is not None and not asked.wants_json:
             return _to(leads_to)
-        return await _page(asked, view, "act.html", data, act.name.capitalize())
+        return await _page(asked, view, act.template, data, act.name.capitalize())
     return asked.refusal(404, "There is nothing to do at this address.", view)
 
 
@@ -260,25 +292,6 @@ def _lacking(needs: Sequence[Right], *, any_of: bool = False) -> str:
 def _to(path: str) -> Response:
     headers = {**HEADERS, "Content-Security-Policy": _POLICY}
     return RedirectResponse(f"{CONSOLE}/{path}".rstrip("/"), 303, headers=headers)
-
-
-async def _asked(scope: Scope, receive: Receive) -> _Asked | Response:
-    path = scope["path"].removeprefix(CONSOLE).strip("/")
-    accepted = (header(scope, b"accept") or b"").decode("latin-1")
-    wants_json = "application/json" in accepted and "text/html" not in accepted
-    asked = _Asked(scope, path, {}, wants_json)
-    if scope["method"] in {"GET", "HEAD"}:
-        return asked
-    if scope["method"] != "POST":
-        return asked.refusal(405, "A page is read with GET, and a form sent with POST.")
-    body = await whole(receive, _FORM_BYTES_MAX)
-    if body is None:
-        return asked.refusal(413, f"The form is larger than {_FORM_BYTES_MAX} bytes. Send less.")
-    kind = (header(scope, b"content-type") or b"").partition(b";")[0].strip().lower()
-    if kind != b"application/x-www-form-urlencoded":
-        return asked.refusal(415, "A form is sent as application/x-www-form-urlencoded.")
-    form = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
-    return _Asked(scope, path, form, wants_json)
 
 
 _STATUSES: Sequence[tuple[tuple[type[BaseException], ...], int]] = (

@@ -296,6 +296,22 @@ def test_a_run_is_replayed_edited_and_saved_and_a_tool_is_tried(team: Team) -> N
     assert person.sent("/tools/notes.look/try", {"arguments": "[1]"}).status_code == 400
 
 
+def test_values_are_shown_as_the_model_saw_them_unless_a_scope_reveals_them_and_a_line_says_so(team: Team) -> None:
+    mail = "jane.roe@corp.example"
+    run_id = team.ran("ann", f"print('{mail}')")
+    person = team.member("ann")
+    shown = person.page(f"/runs/{run_id}")
+    assert mail not in shown
+    assert "[EMAIL_" in shown
+    revealed = person.sent(f"/runs/{run_id}/reveal", {}, Accept="text/html")
+    assert (revealed.status_code, mail in revealed.text) == (200, True)
+    assert team.member("mate").sent(f"/runs/{run_id}/reveal", {}).status_code == 404
+    lesser = member(team.url, token(team.home, "acme", "ann", "run"))
+    assert lesser.sent(f"/runs/{run_id}/reveal", {}).status_code == 403
+    events = [each["event"] for each in person.told(f"/runs/{run_id}")["account"]]
+    assert {"privacy.restored", "administered"} <= set(events)
+
+
 def test_settings_are_shown_as_they_are_in_force_and_where_each_is_from_without_secrets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
