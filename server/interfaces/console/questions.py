@@ -14,7 +14,7 @@ from ..commands.opened import HereInServer, opened_homes
 from .views import View, Viewer
 
 TAKES_REASON = "reason" in inspect.signature(approvals.commands["deny"].function).parameters
-"""Whether a no can say why."""
+"""Whether a no can say why, and be to some of the calls."""
 
 
 def questions(here: HereInServer, viewer: Viewer, outcome: str = "waiting") -> list[Transcript]:
@@ -35,6 +35,7 @@ def answered(view: View, here: HereInServer, asked: str) -> Json:
     if not view.viewer.may(Right.APPROVE):
         raise RightMissing("This needs the scope approve, which the token does not have. Use one that was given it.")
     approves = view.form.get("answer") == "approve"
-    how = {"reason": view.form.get("reason", "").strip()} if TAKES_REASON and not approves else {}
+    named = (*(("refuse",) if approves else ()), "reason") if TAKES_REASON else ()
+    how = {name: view.form.get(name, "").strip() for name in named}
     told: Json = approvals.commands["approve" if approves else "deny"].function(here, asked, **how).data
     return told
