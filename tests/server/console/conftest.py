@@ -58,13 +58,6 @@ def link(home: Path, url: str, **env: str) -> str:
     return str(sealab("console", "--url", url, "--json", "--home", str(home), **env).told["url"])
 
 
-def operator(home: Path, url: str, **env: str) -> Person:
-    """Return the operator, who has opened a link of the terminal."""
-    person = nobody(url)
-    assert person.client.get(link(home, url, **env)).status_code == 303
-    return person
-
-
 def member(url: str, token: str) -> Person:
     """Return somebody who has signed in with a token."""
     person = nobody(url)

@@ -16,14 +16,14 @@ from sealab.server.interfaces.console.pages import PAGES
 
 from ...waiting import wait_until
 from ..conftest import http_server
-from ..journal.test_journaled_runs import CLAIMED, NOTES
+from ..journal.test_journaled_runs import NOTES
 from ..tenants.team import Member, token
 from ..upstream_tools.test_registry import configure
-from .conftest import JSON, Person, link, member, nobody, operator
+from .conftest import JSON, Person, link, member, nobody
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 ASKS = "print('asked')\nresult = await tools.notes.send(text='told')"
-ENV = CLAIMED | {"SEALAB_WORKERS_SPARE": "1", "SEALAB_BACKGROUND_RUNS_MAX": "2"}
+ENV = {"SEALAB_WORKERS_SPARE": "1", "SEALAB_BACKGROUND_RUNS_MAX": "2", "SEALAB_VAULT_KEY": "ab" * 32}
 MENU = [page.menu for page in PAGES if page.menu]
 
 
@@ -60,15 +60,21 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     command = {"command": sys.executable, "args": [str(home / "notes.py"), str(home / "sent.txt")]}
     configure(home, notes={**command, "approve": "writes"})
     tokens = {
-        "operator": token(home, "default", "olga", "default", "approve", "admin"),
-        "ann": token(home, "acme", "ann", "default"),
-        "mate": token(home, "acme", "mate", "default"),
-        "approver": token(home, "acme", "approver", "default", "approve"),
-        "admin": token(home, "acme", "admin", "default", "approve", "admin"),
-        "ben": token(home, "beta", "ben", "default", "approve", "admin"),
+        "operator": token(home, "default", "olga", "default", "approve", "admin", **ENV),
+        "ann": token(home, "acme", "ann", "default", **ENV),
+        "mate": token(home, "acme", "mate", "default", **ENV),
+        "approver": token(home, "acme", "approver", "default", "approve", **ENV),
+        "admin": token(home, "acme", "admin", "default", "approve", "admin", **ENV),
+        "ben": token(home, "beta", "ben", "default", "approve", "admin", **ENV),
     }
+    (home / "sealab.toml").write_text("RUNS_KEPT = 77\n")
     with http_server(home, SEALAB_AUTH="tokens", **ENV) as url:
-        yield Team(home, url, tokens)
+        made = Team(home, url, tokens)
+        made.ran("ann", "await tools.notes.look(name='a')")  # what is opened with the first call is open then
+        made.ran("ben", "1")
+        for path in ("/runs", "/tools?query=look"):
+            made.member("operator").page(path)
+        yield made
 
 
 class _Tags(HTMLParser):
@@ -248,7 +254,7 @@ def test_a_session_ends_with_its_token_with_a_sign_out_and_with_its_time(
     late.client.cookies.set("sealab-console", re.split("[=;]", begun.headers["set-cookie"])[1], domain="127.0.0.1")
     assert (late.opened().status_code, "no longer" in late.opened().text) == (401, True)
     monkeypatch.undo()
-    brief = token(team.home, "acme", "brief", "default")
+    brief = token(team.home, "acme", "brief", "default", **ENV)
     whose = member(team.url, brief)
     assert whose.opened().status_code == 200
     found = next(each for each in person.told("/tokens")["tokens"] if each["name"] == "brief")
@@ -270,7 +276,7 @@ def test_nobody_without_a_session_or_token_sees_anything(team: Team) -> None:
 
 
 def test_a_link_of_the_terminal_opens_one_session_which_is_the_operators(team: Team) -> None:
-    secret = link(team.home, team.url, **CLAIMED)
+    secret = link(team.home, team.url, **ENV)
     first, second = nobody(team.url), nobody(team.url)
     assert first.client.get(secret).status_code == 303
     assert first.told("/tenants")["count"] >= 3
@@ -306,25 +312,23 @@ def test_values_are_shown_as_the_model_saw_them_unless_a_scope_reveals_them_and_
     revealed = person.sent(f"/runs/{run_id}/reveal", {}, Accept="text/html")
     assert (revealed.status_code, mail in revealed.text) == (200, True)
     assert team.member("mate").sent(f"/runs/{run_id}/reveal", {}).status_code == 404
-    lesser = member(team.url, token(team.home, "acme", "ann", "run"))
+    lesser = member(team.url, token(team.home, "acme", "ann", "run", **ENV))
     assert lesser.sent(f"/runs/{run_id}/reveal", {}).status_code == 403
     events = [each["event"] for each in person.told(f"/runs/{run_id}")["account"]]
     assert {"privacy.restored", "administered"} <= set(events)
 
 
 def test_settings_are_shown_as_they_are_in_force_and_where_each_is_from_without_secrets(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    team: Team, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "sealab.toml").write_text("RUNS_KEPT = 7\n")
-    key = "k" * 40
-    monkeypatch.setenv("SEALAB_VAULT_KEY", key)
-    with http_server(tmp_path, SEALAB_VAULT_KEY=key) as url:
-        person = operator(tmp_path, url, SEALAB_VAULT_KEY=key)
-        told = person.told("/settings")
-        assert told["settings"]["RUNS_KEPT"] == {"value": 7, "from": str(tmp_path / "sealab.toml")}
-        assert told["settings"]["VAULT_KEY"] == {"value": True, "from": "SEALAB_VAULT_KEY"}
-        assert told["settings"]["PIDS_MAX"]["from"] == "default"
-        assert key not in person.page("/settings")
+    for name, value in ENV.items():
+        monkeypatch.setenv(name, value)
+    person = team.member("operator")
+    told = person.told("/settings")["settings"]
+    assert told["RUNS_KEPT"] == {"value": 77, "from": str(team.home / "sealab.toml")}
+    assert told["VAULT_KEY"] == {"value": True, "from": "SEALAB_VAULT_KEY"}
+    assert told["PIDS_MAX"]["from"] == "default"
+    assert "ab" * 32 not in person.page("/settings")
 
 
 def test_a_server_with_console_off_has_none(tmp_path: Path) -> None:
