@@ -203,11 +203,12 @@ docs: reference $(VENV)-docs/.installed ## Build the site into .site, with its r
 reference: setup ## Write docs/reference from the program: tools, helpers, settings, commands
 	$(BIN)/python -m tests.docs.reference
 
-pictures: docs science ## Make docs/pictures: of docs/data.md and `sealab demo` from a run, of the site by a headless Chromium
+pictures: docs science ## Make docs/pictures: of docs/data.md and `sealab demo` from a run, of the site and the console by a headless Chromium
 	$(BIN)/python -m tests.docs.data_pictures $(SCIENCE_PYTHON)
 	$(BIN)/sealab demo | $(BIN)/python -m tests.docs.terminal_picture "sealab demo" docs/pictures/demo.svg
 	$(BIN)/python -m tests.docs.moving_picture docs/pictures/first.svg
 	$(BIN)/python -m tests.docs.site_picture .site/index.html docs/pictures/site.png
+	$(BIN)/python -m tests.docs.console_pictures docs/pictures
 
 schemas: setup ## Write the schemas of sealab's own tools, from their functions, to the file that a start reads
 	$(BIN)/python -m tests.server.write_schemas

@@ -182,6 +182,7 @@ _COMMANDS: Mapping[str, str] = {
     "status": "show on one screen what runs, waits and fails, and what is used",
     "top": "show that screen again and again",
     "stats": "say what runs used, in CPU seconds and tokens, by day, tenant or person",
+    "console": "open pages for all that in a browser",
     "container": "build the image for isolation=container, or show the state of containers",
     "servers": "list, add, remove and import the upstream MCP servers",
     "pii": "replace personal data in files by tokens, restore or delete it",
@@ -209,7 +210,7 @@ _MODULES = {
     "top": ".interfaces.commands.status",
 }
 _ALONE = frozenset(
-    "serve run init uninstall demo doctor stats status top guard audit completion".split()  # noqa: SIM905 - a table of words
+    "serve run init uninstall demo doctor stats status top console guard audit completion".split()  # noqa: SIM905 - a table of words
 )
 """Those that have no commands of their own."""
 

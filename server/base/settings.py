@@ -459,6 +459,10 @@ class Settings:
     reaches the port; names of tenants, servers and tools under `AUTH` for a token with the scope `admin` alone. See
     [scale](../scale.md#metrics).
     """
+    console: Switch = _setting(_one_of(Switch), Switch.ON)
+    """`on`: a server over HTTP has pages for people at `/console`. Who opens them has a token with the scopes for what
+    they show, or a link of `sealab console`. See [operations](../operations.md).
+    """
     replica_address: str | None = _setting(_public_url, None)
     """Where other servers of the same sealab reach this one, such as `http://10.0.0.3:8000`, where several share one
     DATABASE_URL and one VAULT_KEY. Without it this server is alone. See [scale](../scale.md).
@@ -467,6 +471,31 @@ class Settings:
     """`full` shows all tools, `code` `execute_code` alone, `bridge` `run_python(code, servers, timeout)` alone."""
     log_level: LogLevel = _setting(_one_of(LogLevel, fold=str.upper), LogLevel.WARNING)
     """From which level on a message goes to stderr."""
+
+
+def sources_of(settings: Settings, *, file: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return of each setting, by its name in capitals, where its value is from. Raises `SettingsError` as reading does.
+
+    What is neither in the file nor in the environment, and not the default, the command chose, or its options did.
+    """
+    found, in_file, named = {}, _from_file(file, required=False), _from_environment(environment)
+    for name, field_name in _NAMES.items():
+        if field_name in named:
+            found[name] = named[field_name][0]
+        elif field_name in in_file:
+            found[name] = str(file)
+        else:
+            is_default = getattr(settings, field_name) == getattr(Settings(), field_name)
+            found[name] = "default" if is_default else "the command"
+    return found
+
+
+def shown_settings(settings: Settings) -> dict[str, object]:
+    """Return every setting by its name in capitals; of a secret, whether it is set."""
+    return {
+        name: bool(getattr(settings, field_name)) if _DECLARED[field_name]["secret"] else getattr(settings, field_name)
+        for name, field_name in _NAMES.items()
+    }
 
 
 def background_settings(settings: Settings) -> Settings:

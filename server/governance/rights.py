@@ -89,13 +89,17 @@ METHODS: Mapping[str, Rights] = MappingProxyType(
 )
 """The methods of MCP that are requests. A call needs what its tool needs too, a reading what its resource does."""
 
+VIEWS = "ui://sealab/"
+"""Where the pages of runs are, which clients show beside the answers of tools."""
 RESOURCES: Mapping[str, Rights] = MappingProxyType(
-    {"resource://sealab/capabilities": _NONE, "skill://": (_R.SKILLS_READ,)}
+    {"resource://sealab/capabilities": _NONE, "skill://": (_R.SKILLS_READ,), VIEWS: _RUN}
 )
 """Resources by the beginning of their URI."""
 
 PROMPTS: Mapping[str, Rights] = MappingProxyType({"program": _NONE, "skill": _NONE})
 
+CONSOLE = "/console"
+"""Where the pages for people are."""
 REPLICA_PATH = "/.sealab/replica"
 """Where servers that are one sealab ask one another."""
 ROUTES: Mapping[str, str] = MappingProxyType(
@@ -104,6 +108,7 @@ ROUTES: Mapping[str, str] = MappingProxyType(
         "/approvals/": "a signed link, which answers one question",
         "/sign-in/": "the secret of a link, which is for one sign-in to an upstream server",
         REPLICA_PATH: "the seal of another server of the same sealab; without REPLICA_ADDRESS it is not there",
+        f"{CONSOLE}/": "a session of a browser, which a token or a link opens, or a token; see `console.pages`",
         "/healthz": "nothing",
         "/readyz": "nothing",
         "/.well-known/": "nothing",

@@ -15,6 +15,7 @@ Everything here blocks: call it from a thread.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -147,6 +148,7 @@ class JournalStore:
         self,
         *,
         since: float = 0.0,
+        until: float = math.inf,
         status: str | None = None,
         tool: str | None = None,
         scope: str | None = None,
@@ -162,6 +164,7 @@ class JournalStore:
         `now` is the status of runs of which somebody else knows better than their journals.
         """
         wanted = sa.select(JOURNAL).where(_lives(self._database.now()), _RUN.began >= since, *self._of(scope))
+        wanted = wanted if until == math.inf else wanted.where(_RUN.began < until)
         wanted = wanted.where(_RUN.ended.is_(None)) if unended else wanted
         wanted = wanted.order_by(_RUN.id.desc()).limit(_READ_AT_ONCE)
         found: list[RunSummary] = []

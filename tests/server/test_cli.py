@@ -194,20 +194,8 @@ def test_every_command_and_option_says_what_it_is_for() -> None:
     commands = next(each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction))
     assert set(commands.choices) == {
         *("serve", "run", "demo", "doctor", "container", "servers", "tools", "skills", "pii", "packages"),
-        *(
-            "completion",
-            "data",
-            "guard",
-            "init",
-            "uninstall",
-            "runs",
-            "approvals",
-            "tokens",
-            "tenants",
-            "policy",
-            "audit",
-        ),
-        *("status", "top"),
+        *("completion", "data", "guard", "init", "uninstall", "runs", "approvals", "tokens", "tenants", "policy"),
+        *("audit", "status", "top", "console", "stats", "limits", "vault", "schedules"),
     }
     for parser in commands.choices.values():
         assert all(action.help for action in parser._actions)

@@ -16,13 +16,10 @@ from sealab.skills_db import migrations
 from sealab.skills_db.content import SkillDraft
 from sealab.skills_db.engine import Database, open_database
 from sealab.skills_db.errors import DatabaseNewer, DatabaseOlder
-from sealab.skills_db.journal.background_store import BackgroundStore
 from sealab.skills_db.migrations import MIGRATIONS, Migration
 from sealab.skills_db.runs import RunRecord, RunStore
 from sealab.skills_db.skills import SkillStore
 from sealab.skills_db.tables import TABLES
-from sealab.skills_db.tenants.tenant_store import CpuDayStore, DayOf, LimitOf, LimitStore, Use
-from sealab.skills_db.vault_root import root_of
 
 from .conftest import Place
 

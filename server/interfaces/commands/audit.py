@@ -91,7 +91,7 @@ def _audit(
         )
         if here.json:
             for line in store.lines(wanted):
-                print(json.dumps(_told(line)))
+                print(json.dumps(line_told(line)))
             print(json.dumps({"head": _told_head(store.head())}))
             return Exit.OK
         return Output(None, [*_grouped(store.lines(wanted))] or "There are no lines that fit.")
@@ -149,7 +149,8 @@ def _grouped(lines: Iterable[KeptLine]) -> Iterator[str]:
         yield from (f"  {_shown(each)}" for each in others)
 
 
-def _told(line: KeptLine) -> dict[str, object]:
+def line_told(line: KeptLine) -> dict[str, object]:
+    """Return a line as JSON."""
     event = line.event
     return {
         "number": line.number,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+import argparse
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -32,10 +33,19 @@ class OpenedHome:
     journal: Journal
 
 
+class HereInServer(Here):
+    """What commands work with in a process that has homes open, each under its tenant: these are used as they are."""
+
+    def __init__(self, settings: Settings, home: Home, open_homes: Mapping[str, OpenedHome]) -> None:
+        super().__init__(argparse.Namespace(tenants_home=None if home.operators is None else home.tenant))
+        self._read = home, settings
+        self.open_homes = open_homes
+
+
 @contextmanager
 def opened_home(here: Here) -> Iterator[OpenedHome]:
     """Open the database of the home, and what is kept there."""
-    with _opened(here.home, here.settings, durable=False) as opened:
+    with _opened_or_there(here, here.home) as opened:
         yield opened
 
 
@@ -52,8 +62,17 @@ def opened_homes(here: Here) -> Generator[OpenedHome]:
             from ...use_cases.tenants.commanding import homes_in_use
 
             for home in homes_in_use(here.settings, here.home, operators, others):
-                with _opened(home, here.settings, durable=False) as opened:
+                with _opened_or_there(here, home) as opened:
                     yield opened
+
+
+@contextmanager
+def _opened_or_there(here: Here, home: Home) -> Iterator[OpenedHome]:
+    if isinstance(here, HereInServer) and (there := here.open_homes.get(home.tenant)) is not None:
+        yield there
+        return
+    with _opened(home, here.settings, durable=False) as opened:
+        yield opened
 
 
 @contextmanager

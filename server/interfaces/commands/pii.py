@@ -14,6 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TextIO
 
+from typing_extensions import TypedDict
+
 from ...base.errors import Exit, UsageError
 from ...governance.caller import LOCAL
 from ...privacy.reading.encodings import SAMPLE_BYTES, Encoding, marked
@@ -101,9 +103,28 @@ def audit(here: Here, *, limit: int = 100) -> Output:
     if limit < 0:
         raise UsageError(f"--limit is {limit}, which is not allowed. Give 0 or more.")
     with opened_vault(here.home, here.settings) as work:
-        lines = work.privacy.vault().audit(limit)
-        counts = work.privacy.vault().counts()
-    told = [
+        told = vault_told(work.privacy, limit)
+    shown = [
+        "{at}  {scope:.{shown}}  {action:<8} {destination:<20} {type:<12} {count:>6}".format(**each, shown=SCOPE_SHOWN)
+        for each in told["audit"]
+    ]
+    held = f"The vault holds {told['values']} values in {told['scopes']} scopes: {of_types(told['types'])}."
+    return Output(told, [held, *shown])
+
+
+class VaultTold(TypedDict):
+    """What a vault holds by type, and the newest lines of what was done with values; never a value."""
+
+    values: int
+    scopes: int
+    types: dict[str, int]
+    audit: list[dict[str, object]]
+
+
+def vault_told(privacy: Privacy, limit: int) -> VaultTold:
+    """Return what a vault holds by type, and what was hidden and restored, newest first. Blocks."""
+    counts = privacy.vault().counts()
+    lines = [
         {
             "at": datetime.fromtimestamp(line.at).astimezone().isoformat(timespec="milliseconds"),
             "scope": line.scope,
@@ -113,16 +134,9 @@ def audit(here: Here, *, limit: int = 100) -> Output:
             "count": line.count,
             "run": line.run,
         }
-        for line in lines
+        for line in privacy.vault().audit(limit)
     ]
-    shown = [
-        "{at}  {scope:.{shown}}  {action:<8} {destination:<20} {type:<12} {count:>6}".format(**each, shown=SCOPE_SHOWN)
-        for each in told
-    ]
-    return Output(
-        {"values": counts.values, "scopes": counts.scopes, "types": dict(counts.types), "audit": told},
-        [f"The vault holds {counts.values} values in {counts.scopes} scopes: {of_types(counts.types)}.", *shown],
-    )
+    return {"values": counts.values, "scopes": counts.scopes, "types": dict(counts.types), "audit": lines}
 
 
 @dataclass(frozen=True, slots=True)

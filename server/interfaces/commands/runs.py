@@ -94,7 +94,7 @@ def show(here: Here, run: str) -> Output:
     run: the run_id of a report or of `sealab runs list`
     """
     with home_of_run(here, run) as home:
-        told = _hidden_run(home, run)
+        told = hidden_run(home, run)
     return Output(told, _lines(told))
 
 
@@ -106,7 +106,7 @@ def export(here: Here, run: str, *, output: Path | None = None) -> int:
     output FILE: write to this file instead of stdout
     """
     with home_of_run(here, run) as home:
-        told = _hidden_run(home, run)
+        told = hidden_run(home, run)
     text = json.dumps(told, ensure_ascii=False, indent=None if here.json else 2)
     if output is None:
         print(text)
@@ -205,7 +205,7 @@ def _with_limits(settings: Settings, journals: Iterable[RunRecord]) -> Settings:
     return replace(settings, max_timeout_seconds=seconds, max_memory_mb=memory_mb)
 
 
-def _hidden_run(home: OpenedHome, run_id: str) -> Transcript:
+def hidden_run(home: OpenedHome, run_id: str) -> Transcript:
     """Return what a run did, with tokens of its owner in place of personal data."""
     found = recorded_run(home.journal.store(), home.journal.background(), run_id)
     return {"tenant": home.home.tenant, **asyncio.run(hidden_transcript(home.privacy, found))}

@@ -67,16 +67,16 @@ status = Command(_status, of_all_tenants=True)
 top = Command(_top, has_json=False, of_all_tenants=True)
 
 
-def now(here: Here) -> dict[str, Json]:
-    """Return how all tenants stand, or the one that is named."""
-    unended = Wanted(unended=True, limit=_UNENDED_MAX)
-    failed = Wanted(failed=True, since=moment_of(_ERRORS_SINCE, "--since"), limit=_ERRORS_SHOWN)
+def now(here: Here, *, scope: str | None = None) -> dict[str, Json]:
+    """Return how all tenants stand, or the one that is named; with a scope, of its runs and questions alone."""
+    unended = Wanted(unended=True, limit=_UNENDED_MAX, scope=scope)
+    failed = Wanted(failed=True, since=moment_of(_ERRORS_SINCE, "--since"), limit=_ERRORS_SHOWN, scope=scope)
     at_work, errors, approvals = [], [], []
     shares: list[Json] = []
     for home in opened_homes(here):
         at_work += runs_in(home, unended)
         errors += runs_in(home, failed)
-        approvals += approvals_in(home)
+        approvals += approvals_in(home, fits=lambda asked: scope in {None, asked.scope})
         if home.home.operators is None:
             shares = [*_shares(here.settings, home.database())]
     at_work.sort(key=lambda run: run.began)

@@ -46,7 +46,7 @@ tenants = Group(opens=_operators)
 @tenants.command()
 def list_(_here: Here, operators: _Operators) -> Output:
     """List the tenants, deleted ones too."""
-    told = [_told(each) for each in operators.store.all()]
+    told = [tenant_told(each) for each in operators.store.all()]
     lines = [f"{each['tenant']:<24} {each['status']:<10} created {each['created']}" for each in told]
     none = "There are no tenants but default, which is the home itself. The first token or call makes one."
     return Output({"count": len(told), "tenants": told}, lines or none)
@@ -61,7 +61,7 @@ def show(here: Here, operators: _Operators, tenant: str) -> Output:
     from ...use_cases.tenants.contents import counts_of
 
     home = _home(here, tenant)
-    told = {**_told(_known(operators, tenant)), **counts_of(here.settings, home, operators.database)}
+    told = {**tenant_told(_known(operators, tenant)), **counts_of(here.settings, home, operators.database)}
     return Output(told, [f"{name:<16} {value}" for name, value in told.items()])
 
 
@@ -79,7 +79,7 @@ def create(here: Here, operators: _Operators, tenant: str) -> Output:
         operators.store.set_status(tenant, TenantStatus.ACTIVE)
     elif found.status is not TenantStatus.ACTIVE:
         raise UsageError(f"The tenant {tenant} is {found.status} already. {_WHAT_NEXT[found.status]}")
-    return Output(_told(_known(operators, tenant)), f"The tenant {tenant} is there.")
+    return Output(tenant_told(_known(operators, tenant)), f"The tenant {tenant} is there.")
 
 
 @tenants.command(audit=Audited())
@@ -110,7 +110,7 @@ def _changed(here: Here, operators: _Operators, tenant: str, before: str, status
     if found.status not in {before, status}:
         raise UsageError(f"The tenant {tenant} is {found.status}. {_WHAT_NEXT[found.status]}")
     operators.store.set_status(tenant, TenantStatus(status))
-    return Output(_told(_known(operators, tenant)), f"The tenant {tenant} is {status}.")
+    return Output(tenant_told(_known(operators, tenant)), f"The tenant {tenant} is {status}.")
 
 
 @tenants.command(audit=Audited("tenant.exported"))
@@ -169,7 +169,8 @@ def _known(operators: _Operators, tenant: str) -> Tenant:
     return known_tenant(operators.database, tenant)
 
 
-def _told(tenant: Tenant) -> dict[str, object]:
+def tenant_told(tenant: Tenant) -> dict[str, object]:
+    """Return a tenant as JSON."""
     return {
         "tenant": tenant.id,
         "status": tenant.status.value,

@@ -87,7 +87,7 @@ def create(
             f"{' '.join(made.scopes)}. It is not kept and not shown again."
         )
 
-    return Output({"token": token, **_told(made)}, shown)
+    return Output({"token": token, **token_told(made)}, shown)
 
 
 @tokens.command()
@@ -97,7 +97,7 @@ def list_(_here: Here, opened: _Operators, *, tenant: str | None = None) -> Outp
     tenant: those of one tenant
     """
     stored = opened.store.listed(None if tenant is None else tenant_name(tenant))
-    told = [_told(each) for each in stored]
+    told = [token_told(each) for each in stored]
 
     def shown() -> None:
         for token, each in zip(stored, told, strict=True):
@@ -163,7 +163,8 @@ def _end_of(text: str, now: float) -> float | None:
     return now + life.total_seconds()
 
 
-def _told(token: StoredToken) -> dict[str, object]:
+def token_told(token: StoredToken) -> dict[str, object]:
+    """Return a token as JSON, without the token itself."""
     return {
         "id": token.id,
         "name": token.name,

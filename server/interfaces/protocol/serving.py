@@ -33,6 +33,7 @@ from ...governance.scopes import caller_of
 from ...privacy.gates import log_gate
 from ...privacy.gates.answer_gate import AnswerFilter
 from ...use_cases.skills.use_cases import greeting
+from ..console.app_views import RunViews
 from .attached_servers import AttachedServers
 from .draining import OpenRequests
 from .extensions.skills_extension import ServerWithSkills
@@ -60,6 +61,7 @@ def mcp_server(
     `states` is how `requestState` is sealed, which else this process alone can open.
     """
     shown = list(tools_of(app) if tools is None else tools)
+    views = RunViews(app)
     attached = AttachedServers(app.registry, shown[0], partial(greeting, app.skills))
     app.skills.service.watchers.append(attached.skills_changed)
     server = ServerWithSkills(
@@ -70,12 +72,16 @@ def mcp_server(
         instructions=INSTRUCTIONS + PRIVATE if app.privacy.filters else INSTRUCTIONS,
         version=version("sealab"),
         log_level=app.settings.log_level.value,
-        extensions=[TasksExtension(app.background, app.settings.output_format)] if _has_get_run(shown) else [],
+        extensions=[
+            views,
+            *([TasksExtension(app.background, app.settings.output_format)] if _has_get_run(shown) else []),
+        ],
         tools=shown,
         middleware=[
             *([] if requests is None else [requests]),
             RightsOfMessages(),
             *_filters(app),
+            views,
             attached,
             *_traced(shown),
         ],

@@ -319,11 +319,13 @@ def test_every_tool_host_function_method_resource_route_and_command_has_a_line(t
     assert set(RESOURCES) == {
         "resource://sealab/capabilities",
         "skill://",
+        "ui://sealab/",  # see test_app_views
     }  # `resources/read`; the first is the same to all
     assert set(ROUTES) == {
         "/mcp",
         "/approvals/",
         "/sign-in/",
+        "/console/",
         "/.sealab/replica",
         "/healthz",
         "/readyz",

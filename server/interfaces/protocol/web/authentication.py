@@ -25,7 +25,7 @@ from ....governance.access.verifier import Verifier, VerifierUnavailable
 from ....governance.audit.trail import UNAUDITED, AuditTrail, DenialReason
 from ....governance.rights import LINKS, WITHOUT_TOKEN
 from .access_lines import denied, unkept
-from .callers import address_of
+from .callers import address_of, header
 from .challenges import challenge
 from .error_responses import Answering, refusal
 
@@ -76,25 +76,24 @@ class Authentication:
         if scope["path"].startswith(WITHOUT_TOKEN):  # what there is has been answered before
             await refusal(404, "There is nothing at this address. MCP is served at /mcp.")(scope, receive, send)
             return
-        given = [value for key, value in scope["headers"] if key == b"authorization"]
-        bearer = _BEARER.fullmatch(given[0]) if given and len(given[0]) <= TOKEN_CHARS_MAX else None
+        is_given = any(key == b"authorization" for key, _value in scope["headers"])
+        token = bearer_of(scope)
         refused = _misplaced(scope)
         if refused is not None:
             answer = await self._refused(scope, 400, refused, _INVALID_REQUEST, DenialReason.MISPLACED)
-        elif bearer is None:
-            error = _INVALID_TOKEN if given else None  # who sends nothing is told no error (RFC 6750, 3.1)
-            reason = DenialReason.INVALID if given else DenialReason.NO_TOKEN
+        elif token is None:
+            error = _INVALID_TOKEN if is_given else None  # who sends nothing is told no error (RFC 6750, 3.1)
+            reason = DenialReason.INVALID if is_given else DenialReason.NO_TOKEN
             answer = await self._refused(scope, 401, f"The request has no token. {self._how}", error, reason)
         else:
-            token = bearer[1].decode("ascii")
-            judged = await self._judged(scope, token)
+            judged = await self.judged(scope, token)
             if isinstance(judged, Identity):
                 await self._served(self._with_identity(scope, judged, token), receive, send, token)
                 return
             answer = judged
         await answer(scope, receive, send)
 
-    async def _judged(self, scope: Scope, token: str) -> Identity | ASGIApp:
+    async def judged(self, scope: Scope, token: str) -> Identity | ASGIApp:
         """Return whom a token stands for, or the answer to one that is not valid, or cannot be judged."""
         address = address_of(scope)
         mark = hashlib.sha256(token.encode("ascii")).digest()
@@ -203,6 +202,13 @@ class Authentication:
 
     async def _denied(self, scope: Scope, answer: Response, reason: DenialReason) -> ASGIApp:
         return await denied(self._audit, scope, answer, reason=reason, identity=identity_in(scope))
+
+
+def bearer_of(scope: Scope) -> str | None:
+    """Return the token of a request, None where it has none that could be one."""
+    given = header(scope, b"authorization")
+    bearer = None if given is None or len(given) > TOKEN_CHARS_MAX else _BEARER.fullmatch(given)
+    return None if bearer is None else bearer[1].decode("ascii")
 
 
 def _misplaced(scope: Scope) -> str | None:

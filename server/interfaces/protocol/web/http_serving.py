@@ -14,17 +14,18 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .....tools_registry.errors import RegistryError
 from ....app import App
 from ....base.errors import AddressRefused
 from ....base.host_work import Kind, in_thread
-from ....base.settings import Auth, Switch
+from ....base.settings import Auth, Settings, Switch
 from ....base.startup.signals import signals
 from ....governance.access.own_tokens import OwnTokens
 from ....governance.access.verifier import Verifier
 from ....governance.policy.policy_file import PolicyFile
+from ....governance.rights import CONSOLE
 from ....governance.scopes import of_mcp_session
 from ...tenants import Tenants
 from ..address import Address, Exposure
@@ -49,10 +50,11 @@ _FORGOTTEN_SECONDS = 1.0
 _LOG = logging.getLogger(__name__)
 
 
-class _Server(uvicorn.Server):
+class HttpServer(uvicorn.Server):
     """A server that leaves signals to sealab: its own handling would end the process before the workers."""
 
     def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]  # any context will do
+        """Take none."""
         return nullcontext()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -101,20 +103,7 @@ async def _serve(
     authenticated = None if verifier is None else partial(Authentication, verifier=verifier, audit=app.audit)
     is_off = settings.metrics is Switch.OFF
     outermost: ASGIApp = exchanges if is_off else MetricsPage(exchanges, tenants, authenticated)
-    config = uvicorn.Config(
-        outermost,
-        log_config=None,
-        access_log=False,
-        backlog=ACCEPTED_AT_ONCE,
-        http=HttpBounds(connections_max(), settings.http_receive_seconds).protocol(),
-        proxy_headers=False,  # `Forwarded` judges whose count
-        ssl_certfile=exposure.certificate,
-        ssl_keyfile=exposure.key,
-        timeout_graceful_shutdown=math.ceil(LAST_ANSWERS_SECONDS),
-        ws="none",  # so each layer gets nothing but HTTP requests
-        lifespan="off",  # MCP servers begin and end with their tenants
-    )
-    server = _Server(config)
+    server = server_of(outermost, settings, exposure)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     forgetting = asyncio.create_task(_keep_forgetting(app, own.sessions))
     async with signals() as signalled:
@@ -135,8 +124,26 @@ async def _serve(
             await verifier.close()
 
 
+def server_of(app: ASGIApp, settings: Settings, exposure: Exposure) -> HttpServer:
+    """Return what serves an ASGI app over HTTP, once it is given sockets."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        backlog=ACCEPTED_AT_ONCE,
+        http=HttpBounds(connections_max(), settings.http_receive_seconds).protocol(),
+        proxy_headers=False,  # `Forwarded` judges whose count
+        ssl_certfile=exposure.certificate,
+        ssl_keyfile=exposure.key,
+        timeout_graceful_shutdown=math.ceil(LAST_ANSWERS_SECONDS),
+        ws="none",  # so each layer gets nothing but HTTP requests
+        lifespan="off",  # MCP servers begin and end with their tenants
+    )
+    return HttpServer(config)
+
+
 async def _drain(
-    server: _Server, exchanges: Exchanges, requests: OpenRequests, seconds: float, hurry: asyncio.Future[None]
+    server: HttpServer, exchanges: Exchanges, requests: OpenRequests, seconds: float, hurry: asyncio.Future[None]
 ) -> None:
     """Let calls at work end, refuse new ones, and set how long the server waits for the answers that are left."""
     loop = asyncio.get_running_loop()
@@ -218,6 +225,26 @@ def _check_tls(exposure: Exposure) -> None:
         ) from error
 
 
+def _before_console(app: ASGIApp, tenants: Tenants[ServedApp], authentication: Authentication | None) -> ASGIApp:
+    """Return an app before another that answers what is below `CONSOLE`, which is imported with the first such."""
+    made: list[ASGIApp] = []
+
+    def load() -> ASGIApp:
+        from ...console.console import Console
+
+        return Console(tenants, authentication)
+
+    async def passed(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] != CONSOLE and not scope["path"].startswith(f"{CONSOLE}/"):
+            await app(scope, receive, send)
+            return
+        if not made:
+            made.append(await asyncio.to_thread(load))
+        await made[0](scope, receive, send)
+
+    return passed
+
+
 def _asgi(
     tenants: Tenants[ServedApp], address: Address, port: int, exposure: Exposure, *, verifier: Verifier | None
 ) -> Exchanges:
@@ -236,10 +263,13 @@ def _asgi(
 
         innermost = Forwarding(innermost, app.replicas)
     admission = Admission(innermost, settings.http_bodies_mb * 1_000_000, metadata_url, app.audit)
+    authentication = None
     pages: ASGIApp = LinkPages(admission, tenants, APPROVAL_PAGES, SIGN_IN_PAGES)
     if verifier is not None:
-        pages = Authentication(pages, verifier, metadata_url, app.audit)
+        pages = authentication = Authentication(pages, verifier, metadata_url, app.audit)
         tenants.watch()
+    if settings.console is Switch.ON:
+        pages = _before_console(pages, tenants, authentication)
     if metadata is not None:
         pages = MetadataPages(pages, metadata)
     named = NamedHosts(pages, names, port, scheme=exposure.scheme, public_url=exposure.public_url)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -46,12 +47,15 @@ class Wanted:
     since: float = 0.0
     limit: int = 50
     unended: bool = False
+    scope: str | None = None
+    until: float = math.inf
 
     def fits(self, status: str, scope: str) -> bool:
         """Return whether the list has runs of that status and scope."""
         return (
             self.outcome in (None, status)
             and (not self.unended or status in _UNENDED)
+            and self.scope in (None, scope)
             and (self.who is None or self.who == principal_of(scope))
             and (not self.failed or status in _FAILED)
         )
@@ -75,6 +79,7 @@ def listed_runs(journals: JournalStore, store: BackgroundStore, wanted: Wanted) 
     now = {run_id: _status(store, each) for run_id, each in states.items() if not each.has_ended_journal}
     found = journals.runs(
         since=wanted.since,
+        until=wanted.until,
         tool=wanted.tool,
         limit=wanted.limit,
         now=now,
@@ -86,7 +91,7 @@ def listed_runs(journals: JournalStore, store: BackgroundStore, wanted: Wanted) 
         for run in found
     ]
     for run_id, each in states.items():
-        if not each.has_journal and each.queued >= wanted.since and wanted.tool is None:
+        if not each.has_journal and wanted.since <= each.queued < wanted.until and wanted.tool is None:
             request = store.request(run_id) or {}
             if wanted.fits(now[run_id], scope := str(request.get("scope", ""))):
                 told.append(ListedRun(each.queued, scope, _told(each, now[run_id], request)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -35,9 +36,9 @@ class Browser:
 
     def press(self, value: str) -> str:
         """Press the button with that value, and return the text of the page that follows."""
-        where = self._run(
-            f"(() => {{const at = document.querySelector('button[value={value}]').getBoundingClientRect();"
-            "return [at.x + at.width / 2, at.y + at.height / 2]})()"
+        where = self.run(
+            f"(() => {{const button = document.querySelector('button[value={value}]'); button.scrollIntoView();"
+            "const at = button.getBoundingClientRect(); return [at.x + at.width / 2, at.y + at.height / 2]})()"
         )
         for kind in ("mousePressed", "mouseReleased"):
             at = {"x": where[0], "y": where[1], "button": "left", "clickCount": 1}
@@ -48,10 +49,32 @@ class Browser:
     @property
     def text(self) -> str:
         """What the page shows."""
-        return str(self._run("document.body.innerText"))
+        return str(self.run("document.body.innerText"))
 
-    def _run(self, expression: str) -> Any:
-        return self._call("Runtime.evaluate", expression=expression, returnByValue=True)["result"]["value"]
+    def run(self, expression: str) -> Any:
+        """Return what an expression gives in the page, once it is there."""
+        given = {"expression": expression, "returnByValue": True, "awaitPromise": True}
+        answer = self._call("Runtime.evaluate", **given)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def look(self, *, width: int, dark: bool) -> None:
+        """Show pages at a width in pixels of CSS, light or dark."""
+        self._call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)
+        features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        self._call("Emulation.setEmulatedMedia", features=features)
+
+    def type_key(self, key: str) -> None:
+        """Press a key, such as Tab."""
+        codes = {"Tab": 9, "Enter": 13}
+        for kind in ("keyDown", "keyUp"):
+            text = {"text": "\r"} if (key, kind) == ("Enter", "keyDown") else {}
+            self._call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=codes[key], **text)
+
+    def picture(self, file: Path) -> None:
+        """Take a picture of the page, as long as it is."""
+        taken = self._call("Page.captureScreenshot", captureBeyondViewport=True)
+        file.write_bytes(base64.b64decode(taken["data"]))
 
     def _call(self, method: str, **params: Any) -> dict[str, Any]:
         number = next(self._ids)
@@ -85,7 +108,13 @@ def browser(folder: Path) -> Iterator[Browser]:
     assert CHROMIUM is not None
     there, commands = os.pipe()
     messages, back = os.pipe()
-    options = ["--headless", "--remote-debugging-pipe", "--disable-gpu", f"--user-data-dir={folder}"]
+    options = [
+        "--headless",
+        "--hide-scrollbars",
+        "--remote-debugging-pipe",
+        "--disable-gpu",
+        f"--user-data-dir={folder}",
+    ]
     options += ["--no-sandbox"] if os.geteuid() == 0 else []
     # The browser reads commands from descriptor 3 and writes to 4.
     script = f'exec "$0" "$@" 3<&{there} 4>&{back}'
