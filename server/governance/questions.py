@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from typing import cast
 
 from pydantic import BaseModel, ConfigDict
 
@@ -181,6 +182,19 @@ class Question(_Model):
                 yield f"{number}. {row.line(same)}{row.where}"
                 yield from (f"   {clause}" for clause in row.clauses)
 
+    def texts(self) -> list[list[object]]:
+        """Return what of it names no party, place or sum: the title, then the values and sources of each call."""
+        calls = [*self.calls, *self.later]
+        return [[self.plain, self.title], *(_texts(each) for each in calls)]
+
+    def with_texts(self, texts: Sequence[Sequence[object]]) -> Question:
+        """Return the question with other texts in place of those of `texts`."""
+        (plain, title), *of_calls = texts
+        calls = [_with_texts(each, told) for each, told in zip((*self.calls, *self.later), of_calls, strict=True)]
+        count = len(self.calls)
+        changed = {"plain": plain, "title": title, "calls": tuple(calls[:count]), "later": tuple(calls[count:])}
+        return self.model_copy(update=changed)
+
     def told(self) -> dict[str, object]:
         """Return it as JSON."""
         return self.model_dump(mode="json", exclude_defaults=True)
@@ -225,6 +239,19 @@ class Reply(_Model):
 
 
 NO = Reply()
+
+
+def _texts(call: AskedCall) -> list[object]:
+    return [[None if each.identifying else [each.value, *each.others], each.computed] for each in call.arguments]
+
+
+def _with_texts(call: AskedCall, texts: Sequence[object]) -> AskedCall:
+    arguments: list[AskedArgument] = []
+    for each, told in zip(call.arguments, texts, strict=True):
+        values, computed = cast("tuple[list[object] | None, str | None]", told)
+        changed = {} if values is None else {"value": values[0], "others": tuple(values[1:])}
+        arguments.append(each.model_copy(update={**changed, "computed": computed}))
+    return call.model_copy(update={"arguments": tuple(arguments)})
 
 
 def reply_of(*, approves: bool, choice: str = "", reason: str = "", refused: str = "") -> Reply:

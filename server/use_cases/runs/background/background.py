@@ -218,6 +218,11 @@ class Background:
         token = await self._ask(lambda store: store.link(approval.run_id, approval.number, expires))
         return f"{url.scheme}://{headers['host']}{PATH}{self.place}{token}"
 
+    async def program(self, run_id: str) -> str:
+        """Return the program of a run that has not ended; empty where there is none."""
+        request = await self._ask(lambda store: store.request(run_id))
+        return "" if request is None else str(request.get("code", ""))
+
     async def linked(self, token: str) -> ApprovalLink | None:
         """Return what the token of a link stands for, None where it is none of this database's."""
         return await self._ask(lambda store: store.linked(token))

@@ -46,9 +46,15 @@ class Approval:
         """The question as it is put to a user."""
         return self.asked.text
 
-    def reply(self, *, approves: bool, reason: str = "", refused: str = "") -> Reply:
-        """Return an answer that is given without a client: a yes covers the least that it may."""
-        choice = next(iter(self.asked.choices), "")
+    def reply(self, *, approves: bool, reason: str = "", refused: str = "", covers: str | None = None) -> Reply:
+        """Return an answer that is given without a client: a yes covers the least, unless it `covers` more.
+
+        Raises `UsageError` where the question has no such choice.
+        """
+        choices = self.asked.choices
+        if covers is not None and covers not in choices:
+            raise UsageError(f"A yes to it cannot cover {covers!r}. Give one of {', '.join(map(repr, choices))}.")
+        choice = next(iter(choices), "") if covers is None else covers
         return reply_of(approves=approves, choice=choice, reason=reason, refused=refused)
 
     @property
