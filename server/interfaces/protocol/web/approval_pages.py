@@ -34,17 +34,18 @@ _ANSWERS = frozenset({"approve", "deny"})
 _FIELDS = frozenset({"answer", "covers", "reason"})
 """What a form has once at most; beside them it has the number of each call that is `refused`."""
 _REASON_CHARS = 200
+_PROGRAM_CHARS = 5_000
 _SEVERAL = 2
 
 _FORM = """\
-<p>The run {run_id} waits for your answer since {since}.</p>
+<p>The run {run_id} waits for your answer. It asked at {since}.</p>
 {question}
 <form method="post">
 {covers}
+{refused}
 {reason}
 <button name="answer" value="approve">Approve</button>
 <button name="answer" value="deny">Deny</button>
-{refused}
 </form>
 <p>Of several answers the first counts.</p>
 <details><summary>The program</summary><pre>{program}</pre></details>
@@ -137,7 +138,7 @@ class _LinkedQuestion:
             covers=f'<label>A yes covers <select name="covers">{choices}</select></label>' if choices else "",
             reason=_REASON if asked.calls else "",
             refused=_refusing(asked),
-            program=escaped(program),
+            program=escaped(program if len(program) <= _PROGRAM_CHARS else f"{program[:_PROGRAM_CHARS]}…"),
         )
         return form_page("A run asks", content)
 
@@ -157,7 +158,7 @@ def _refusing(question: Question) -> str:
     if len(question.calls) < _SEVERAL:
         return ""
     boxes = "".join(
-        f'<label><input type="checkbox" name="refused" value="{number}"> no to {number}. {escaped(str(each))}</label><br>'
+        f'<label><input type="checkbox" name="refused" value="{number}"> {number}. {escaped(str(each))}</label><br>'
         for number, each in enumerate(question.calls, 1)
     )
     return f"<fieldset><legend>No to some of them?</legend>{boxes}</fieldset>"

@@ -36,7 +36,8 @@ class Browser:
     def press(self, value: str) -> str:
         """Press the button with that value, and return the text of the page that follows."""
         where = self._run(
-            f"(() => {{const at = document.querySelector('button[value={value}]').getBoundingClientRect();"
+            f"(() => {{const button = document.querySelector('button[value={value}]'); button.scrollIntoView();"
+            "const at = button.getBoundingClientRect();"
             "return [at.x + at.width / 2, at.y + at.height / 2]})()"
         )
         for kind in ("mousePressed", "mouseReleased"):
