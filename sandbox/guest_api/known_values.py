@@ -74,7 +74,7 @@ class ShownCall:
         return [dict(self.given), dict(self.computed), list(self.positional), self.times]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, eq=False)
 class KnownValues:
     """The values of one source. `bound` says how often it binds each name, `variables` what it starts with.
 

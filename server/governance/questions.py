@@ -300,8 +300,8 @@ def _argument(argument: AskedArgument) -> str:
     if argument.identifying:
         return f"{name}={quoted(argument.value, NAMING_CHARS_MAX)}"
     if argument.others:
-        few = ", ".join(quoted(each, _NAME_CHARS_MAX) for each in (argument.value, *argument.others[: SAMPLES - 1]))
-        return f"{name}=one of {few}, …"
+        values = [quoted(each, _NAME_CHARS_MAX) for each in (argument.value, *argument.others)]
+        return f"{name}=one of {', '.join(values[:SAMPLES])}{', …' if len(values) > SAMPLES else ''}"
     return f"{name}={quoted(argument.value)}"
 
 

@@ -192,7 +192,7 @@ def _shown(written: Sequence[_Written], kept: Sequence[Mapping[str, Json]], *, h
     found: list[_Shown] = []
     for each, arguments in checked(zip(written, kept, strict=True), every=1):
         place = each.place
-        line = f"line {place.line}" if place.skill is None else f"skill {place.skill.key}, line {place.line}"
+        line = f"line {place.line}" if place.skill is None else f"line {place.line} of the skill {place.skill.key}"
         call = approval.asked_before(each.planned.tool, arguments, each.computed).model_copy(
             update={"place": line, "times": each.times}
         )
@@ -292,11 +292,11 @@ async def _asked_at_start(registry: Registry, calls: Calls, shown: Sequence[_Sho
     except NoMoreQuestions:
         return None  # each call will say so
     made = [one for each in asked for one in by_key[each.key]]
-    if reply.choice is None and not calls.dry_run and any(each.place.ends_program for each in made):
+    if reply.choice is None and not calls.dry_run and not all(each.place.caught for each in made):
         refused = [
             each.place.said(approval.why_not_approved(each.planned.tool, reply.reason))
             for each in made
-            if each.place.ends_program
+            if not each.place.caught
         ]
         return await _refusal(registry, calls, refused, [each.planned.tool for each in made])
     if reply.choice == EACH_CALL:

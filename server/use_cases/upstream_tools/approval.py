@@ -185,10 +185,13 @@ def as_one(calls: Sequence[AskedCall]) -> AskedCall:
     arguments: list[AskedArgument] = []
     for name in names:
         found = [each[name] for each in by_name if name in each]
-        different = [each for at, each in enumerate(found[: SAMPLES * 2]) if each not in found[:at]]
+        different: list[AskedArgument] = []
+        for each in found:
+            if each not in different and len(different) <= SAMPLES:
+                different.append(each)
         one = next((each for each in found if each.computed is not None), found[0])
         if len(different) > 1 and one.computed is None:
-            one = one.model_copy(update={"others": tuple(each.value for each in different[1:SAMPLES])})
+            one = one.model_copy(update={"others": tuple(each.value for each in different[1:])})
         arguments.append(one)
     places = list(dict.fromkeys(each.place for each in calls if each.place))
     more = f" and {len(places) - _PLACES_SHOWN} more" if len(places) > _PLACES_SHOWN else ""

@@ -99,7 +99,7 @@ path = {str(file)!r}
 for n in range(2):
     await tools.up.append(path=path, line=str(n))
     await tools.up.append(path=path, line=str(n))
-await tools.up.silent_about_itself(path="/nowhere/{'z' * 900}")
+await tools.up.silent_about_itself(path="/nowhere/{"z" * 900}")
 await tools.up.append(path=path, line={long!r}[:2])
 try:
     await tools.other.append(path="/".join([path, "y"]), line="y")
