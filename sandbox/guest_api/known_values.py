@@ -197,7 +197,7 @@ class KnownValues:
             return OFTEN
         ways: list[Times] = []
         more = False
-        for call, source in sites:
+        for call, source in sorted(sites, key=lambda each: (each[0].lineno, each[0].col_offset)):
             reached = source.reached(call, depth + 1)
             more = more or reached.more
             for way in reached.ways:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import groupby
 from typing import cast
 
@@ -36,6 +37,8 @@ REASON_CHARS_MAX = 1_000
 
 _VALUE_CHARS_MAX = 300
 _NAME_CHARS_MAX = 120
+_ARGUMENTS_SHOWN = 12
+"""Arguments of a call that are shown though they name no party, place or sum."""
 _TABLE_ROWS_MIN = 3
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,150}")
 _NUMBERS = re.compile(r"[\s,;]*(?:[0-9]{1,4}(?:[\s,;]+|$))*")
@@ -76,21 +79,26 @@ class AskedCall(_Model):
         """The tool's full name."""
         return f"{self.server}.{self.tool}"
 
-    @property
+    @cached_property
     def naming(self) -> dict[str, object]:
         """The arguments that name parties, places and sums."""
         return {each.name: each.value for each in self.arguments if each.identifying}
 
-    @property
+    @cached_property
     def key(self) -> str:
         """What a yes is kept under: the tool, and all that names parties, places and sums."""
         told = json.dumps([self.full_name, self.naming], sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(told.encode()).hexdigest()[:32]
 
-    @property
+    @cached_property
     def naming_chars(self) -> int:
-        """How long what it names is."""
-        return sum(len(shown(value, NAMING_CHARS_MAX)) for value in self.naming.values())
+        """How long what it names is; of much more than `NAMING_CHARS_MAX`, that it is more."""
+        chars = 0
+        for name, value in self.naming.items():
+            chars += len(name) + len(shown(value, NAMING_CHARS_MAX))
+            if chars > NAMING_CHARS_MAX:
+                break
+        return chars
 
     def __str__(self) -> str:
         """Return it as a line of a question has it."""
@@ -98,8 +106,17 @@ class AskedCall(_Model):
 
     def line(self, without: frozenset[str] = frozenset()) -> str:
         """Return it as a line, without the arguments of these names."""
-        told = ", ".join(_argument(each) for each in self.arguments if each.name not in without)
-        return f"{named(self.shown_name)}({told})"
+        shown_ones: list[str] = []
+        left = 0
+        for each in self.arguments:
+            if each.name in without:
+                continue
+            if each.identifying or len(shown_ones) < _ARGUMENTS_SHOWN:
+                shown_ones.append(_argument(each))
+            else:
+                left += 1
+        more = f", and {left} more arguments" if left else ""
+        return f"{named(self.shown_name)}({', '.join(shown_ones)}{more})"
 
     @property
     def shown_name(self) -> str:
@@ -138,7 +155,7 @@ class Question(_Model):
     rules: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The question as it is put to a user."""
         return self.plain or "\n".join(self._lines())

@@ -398,7 +398,13 @@ async def approved(
 async def _asked_call(privacy: Privacy, calls: Calls, tool: Tool, arguments: Mapping[str, Json]) -> AskedCall:
     """Return a call as its user is asked about it: with tokens where everything is filtered, before it is cut."""
     kept = await privacy.kept_value(calls.caller.scope, dict(arguments))
-    return await in_thread(Kind.SEARCH, partial(approval.asked_call, tool, cast("Mapping[str, Json]", kept)))
+
+    def asked() -> AskedCall:
+        call = approval.asked_call(tool, cast("Mapping[str, Json]", kept))
+        _ = call.key, call.naming_chars  # which are kept with it, and take as long as it is large
+        return call
+
+    return await in_thread(Kind.SEARCH, asked)
 
 
 async def _ask_those_that_wait(registry: Registry, calls: Calls, ask: Ask) -> None:
@@ -417,14 +423,9 @@ async def _ask_those_that_wait(registry: Registry, calls: Calls, ask: Ask) -> No
         by_key.setdefault(each.call.key, []).append(each)
     if not by_key:
         return
-    every = [approval.as_one([each.call for each in alike]) for alike in by_key.values()]
-    asked = every[: fitting(every)]
+    asked, question = await in_thread(Kind.SEARCH, partial(_question_about, calls, by_key))
     alike = [each for call in asked for each in by_key[call.key]]
-    covers_run = all(call.key in approvals.asked and call.full_name not in approvals.one_by_one for call in asked)
-    first, others = ((THIS_RUN,), [THIS_CALL]) if covers_run else ((THIS_CALL, THIS_RUN), [])
-    covers = approval.COVERS_RUN if covers_run else approval.COVERS_CALL
-    tools = {each.call.full_name: (each.tool, each.server) for each in alike}
-    question, taken = _question(calls, asked, [*tools.values()], covers, others, first=first), approvals.taken
+    taken, tools = approvals.taken, {each.full_name for each in asked}
     try:
         reply = await _answer(calls, ask, question, tools)
     except NoMoreQuestions as error:
@@ -440,10 +441,22 @@ async def _ask_those_that_wait(registry: Registry, calls: Calls, ask: Ask) -> No
             continue
         if reply.choice in {THIS_RUN, ALWAYS}:
             approvals.grant(call.key, taken, None)
-        elif covers_run:
+        elif question.choices[0] == THIS_RUN:
             approvals.one_by_one.add(call.full_name)
         if reply.choice == ALWAYS:
             await registry.approve(by_key[call.key][0].tool, calls.caller.scope, approval.rule_of(call))
+
+
+def _question_about(calls: Calls, by_key: Mapping[str, Sequence[WaitingCall]]) -> tuple[Sequence[AskedCall], Question]:
+    """Return the calls that a question about those that wait has room for, and the question."""
+    every = [approval.as_one([each.call for each in alike]) for alike in checked(by_key.values(), every=1)]
+    asked, approvals = every[: fitting(every)], calls.approvals
+    covers_run = all(call.key in approvals.asked and call.full_name not in approvals.one_by_one for call in asked)
+    first, others = ((THIS_RUN,), [THIS_CALL]) if covers_run else ((THIS_CALL, THIS_RUN), [])
+    covers = approval.COVERS_RUN if covers_run else approval.COVERS_CALL
+    tools = {call.full_name: (by_key[call.key][0].tool, by_key[call.key][0].server) for call in asked}
+    question = _question(calls, asked, [*tools.values()], covers, others, first=first)
+    return asked, question
 
 
 async def _settled(approvals: Approvals) -> None:
@@ -481,7 +494,7 @@ async def is_granted(
 ) -> bool:
     """Return whether the user said yes to a call before it is made: in this run, or always."""
     call = await _asked_call(privacy, calls, tool, arguments)
-    return calls.approvals.spend(call.key) or await _is_ruled(registry, calls, tool, call)
+    return calls.approvals.grants(call.key) or await _is_ruled(registry, calls, tool, call)
 
 
 async def _is_ruled(registry: Registry, calls: Calls, tool: Tool, call: AskedCall) -> bool:
