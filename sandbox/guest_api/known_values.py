@@ -89,7 +89,8 @@ class KnownValues:
     entered: Sequence[tuple[ast.Call, KnownValues]] | None = None
     around: dict[int, tuple[ast.AST, ...]] = field(default_factory=dict)
     """The loops and functions in which each call stands, outermost first, by its `id`."""
-    assigned: dict[str, ast.expr] = field(default_factory=dict)
+    assigned: dict[str, tuple[ast.expr, ast.expr]] = field(default_factory=dict)
+    """The target that holds a name, and what is assigned to it."""
     looped: dict[str, tuple[ast.expr, ast.expr]] = field(default_factory=dict)
     functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = field(default_factory=dict)
     sites: dict[str, list[ast.Call]] = field(default_factory=dict)
@@ -110,16 +111,13 @@ class KnownValues:
         deep = around if len(around) > _DEPTH_MAX else (*around, node)
         repeated: Sequence[ast.AST] = ()
         match node:
-            case (
-                ast.Assign(targets=[ast.Name(id=name)], value=value)
-                | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
-            ):
-                self.assigned[name] = value
+            case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
+                self._note_target(self.assigned, target, value)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 self.functions[node.name] = node
                 repeated = node.body
             case ast.For() | ast.AsyncFor():
-                self._note_target(node.target, node.iter)
+                self._note_target(self.looped, node.target, node.iter)
                 repeated = node.body
             case ast.While():
                 repeated = [node.test, *node.body]
@@ -130,7 +128,7 @@ class KnownValues:
             case ast.DictComp():
                 repeated = [node.key, node.value]
             case ast.comprehension():
-                self._note_target(node.target, node.iter)
+                self._note_target(self.looped, node.target, node.iter)
             case ast.Call():
                 self.around[id(node)] = around
                 if isinstance(node.func, ast.Name):
@@ -141,10 +139,11 @@ class KnownValues:
         for each in ast.iter_child_nodes(node):
             yield each, deep if id(each) in within else around
 
-    def _note_target(self, target: ast.expr, items: ast.expr) -> None:
+    @staticmethod
+    def _note_target(found: dict[str, tuple[ast.expr, ast.expr]], target: ast.expr, value: ast.expr) -> None:
         for each in ast.walk(target):
-            if isinstance(each, ast.Name):
-                self.looped[each.id] = target, items
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+                found[each.id] = target, value
 
     def calls(
         self, call: ast.Call, positional: Sequence[ast.expr], keywords: Sequence[ast.keyword]
@@ -349,7 +348,10 @@ class KnownValues:
         if name in values:
             return values[name]
         if self.bound[name] == 1 and name in self.assigned:
-            return self.value(self.assigned[name], values, depth + 1)
+            target, value = self.assigned[name]
+            found = self._unpacked(target, self.value(value, values, depth + 1))
+            if name in found:
+                return found[name]
         if self.bound[name] == 0 and name in self.variables:
             return _plain(self.variables[name], _DEPTH_MAX)
         raise UnknownValue
@@ -417,7 +419,7 @@ class KnownValues:
         else:
             name = expression.id
         if name is not None and self.bound[name] == 1 and name in self.assigned:
-            return f"{said}, where {name} = {self._source_of(self.assigned[name])}"
+            return f"{said}, where {name} = {self._source_of(self.assigned[name][1])}"
         if name is not None and name in self.looped:
             target, items = self.looped[name]
             return f"{said}, for {self._source_of(target)} in {self._source_of(items)}"

@@ -71,7 +71,7 @@ _NUMBERED = frozenset({"number", "no", "nr", "num", "code"})
 
 _VALUE_CHARS_MAX = 2_000
 """A longer text is no address."""
-_VALUES_MAX = 1_000
+_VALUES_MAX = 20_000
 """Values within an argument that are looked at; one that has more counts as naming something."""
 _DEPTH_MAX = 16
 

@@ -112,7 +112,8 @@ async def test_a_skill_is_known_however_it_is_named(served: Caller, call: str, t
         await result(caller, f"path = {str(tmp_path / 'file')!r}\n{call}")
     [question] = user.asked
     is_passed_on = "map(" in call or "load_skill" in call
-    assert ("up.append(path=" in question) and ("of the skill inner" in question) != is_passed_on
+    assert "up.append(path=" in question
+    assert ("of the skill inner" in question) != is_passed_on
 
 
 async def test_a_skill_that_is_run_by_itself_is_asked_about_once(served: Caller, tmp_path: Path) -> None:
