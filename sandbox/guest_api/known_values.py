@@ -501,9 +501,9 @@ def _computed(left: Json, operator: ast.operator, right: Json) -> Json:
 def _item(value: Json, index: Json) -> Json:
     try:
         if isinstance(value, list) and type(index) is int:
-            return value[index]
+            return cast("Json", value[index])
         if isinstance(value, dict) and isinstance(index, str):
-            return value[index]
+            return cast("Json", value[index])
     except LookupError:
         pass
     raise UnknownValue

@@ -286,8 +286,11 @@ class SourceCalls:
             if key is not None:
                 certain = call is not None and id(call) in self.certain and self._path(chain) != _LOAD_SKILL
                 use = uses.get(key, SkillUse(key, chain.lineno, caught=True, certain=False))
-                is_called = call is not None and self.known is not None and self._path(chain) != _LOAD_SKILL
-                sites = (*use.sites, (call, self.known)) if is_called and use.sites is not None else None
+                sites = use.sites
+                if call is None or self.known is None or sites is None or self._path(chain) == _LOAD_SKILL:
+                    sites = None
+                else:
+                    sites = (*sites, (call, self.known))
                 uses[key] = SkillUse(
                     key, min(use.line, chain.lineno), use.caught and caught, use.certain or certain, sites
                 )
@@ -317,8 +320,8 @@ class SourceCalls:
                 if chars_left >= 0:
                     told.append(known)
             shown: list[Json] = []
-            for chain, call in place.shown:
-                different = self._shown(chain, call)
+            for chain, made in place.shown:
+                different = self._shown(chain, made)
                 chars_left -= len(str(different))
                 shown += different if chars_left >= 0 else [None]
             where: list[Json] = [] if use is None else [[use.key, use.line, use.certain and place.certain]]

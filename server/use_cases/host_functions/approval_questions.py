@@ -301,13 +301,13 @@ async def _asked_at_start(registry: Registry, calls: Calls, shown: Sequence[_Sho
         return await _refusal(registry, calls, refused, [each.planned.tool for each in made])
     if reply.choice == EACH_CALL:
         approvals.one_by_one |= tools
-    for number, each in enumerate(asked, 1):
+    for number, call in enumerate(asked, 1):
         if reply.choice is None or number in reply.refused:
-            approvals.declined[each.key] = reply.reason
+            approvals.declined[call.key] = reply.reason
         elif reply.choice != EACH_CALL:
-            approvals.grant(each.key, taken, each.times)
+            approvals.grant(call.key, taken, call.times)
             if reply.choice == ALWAYS:
-                await registry.approve(by_key[each.key][0].planned.tool, calls.caller.scope, approval.rule_of(each))
+                await registry.approve(by_key[call.key][0].planned.tool, calls.caller.scope, approval.rule_of(call))
     return None
 
 

@@ -126,7 +126,7 @@ def read_places(sent: Sequence[Json], skills: Container[str] = ()) -> dict[str, 
                 if where and (skill is None or skill.key not in skills):
                     continue
                 read = tuple(call for each in calls[:CALLS_JUDGED_MAX] if (call := _read(line, each)) is not None)
-                told = tuple(call for each in shown[:SHOWN_MAX] if (call := _shown(each)) is not None)
+                told = tuple(one for each in shown[:SHOWN_MAX] if (one := _shown(each)) is not None)
                 hides = len(told) < len(shown)
                 named.setdefault(name, []).append(Place(line, caught, () if skill else read, last, told, hides, skill))
     return named
