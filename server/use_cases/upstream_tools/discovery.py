@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from ....sandbox.job import Json
 from ....tools_registry.errors import CategoryUnknown, ServerUnknown, ToolUnknown
 from ....tools_registry.names import fold, identifier, nearest, test_of
-from ...base.arguments import shown
 from ...base.errors import RequestRefused
 from ...base.host_work import Kind, checked, in_thread
 from ...base.identity import Identity
@@ -41,6 +40,7 @@ QUERY_CHARS_MAX = 2000
 NOTHING_FITS = "Perhaps no tool fits. Search in other words; list_tool_categories says what there is."
 """What is said of a search that found tools which have little to do with it."""
 
+_NAME_SHOWN_CHARS = 100
 HIDDEN = "What the policy does not let you call is not shown."
 """What is said beside every name that means no tool where there is a policy, whether or not it hides one."""
 
@@ -247,7 +247,7 @@ async def found(registry: Registry, who: Identity, name: str, category: str | No
             raise
         near = [each for each in error.nearest if await _runs_at_once(registry, who, each)]
         hint = f"The nearest that only read are {', '.join(near)}." if near else "search_tools finds what there is."
-        raise ToolUnknown(f"There is no tool {shown(name)}. {hint} {HIDDEN}", near) from None
+        raise ToolUnknown(f"There is no tool {name[:_NAME_SHOWN_CHARS]!r}. {hint} {HIDDEN}", near) from None
 
 
 async def _runs_at_once(registry: Registry, who: Identity, name: str) -> bool:
