@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
-from typing import cast
+from typing import Self, cast
 
 from pydantic import BaseModel, ConfigDict
 
@@ -25,6 +25,8 @@ ALWAYS = "this tool always"
 EACH_CALL = "ask at each call"
 """What a yes covers, as a user chooses it."""
 
+REST = "**"
+"""Stands for the arguments of a call whose names are not known before it is made."""
 CALLS_MAX = 40
 """Calls of one question; those beyond it are asked about in the next one, or when they are made."""
 CHARS_MAX = 8_000
@@ -46,6 +48,10 @@ _NUMBERS = re.compile(r"[\s,;]*(?:[0-9]{1,4}(?:[\s,;]+|$))*")
 
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True)
+
+    def changed(self, **changes: object) -> Self:
+        """Return it with other values of some fields; `model_copy` would keep what was computed of the old ones."""
+        return self.model_validate({name: getattr(self, name) for name in type(self).model_fields} | changes)
 
 
 class AskedArgument(_Model):
@@ -209,8 +215,7 @@ class Question(_Model):
         (plain, title), *of_calls = texts
         calls = [_with_texts(each, told) for each, told in zip((*self.calls, *self.later), of_calls, strict=True)]
         count = len(self.calls)
-        changed = {"plain": plain, "title": title, "calls": tuple(calls[:count]), "later": tuple(calls[count:])}
-        return self.model_copy(update=changed)
+        return self.changed(plain=plain, title=title, calls=tuple(calls[:count]), later=tuple(calls[count:]))
 
     def told(self) -> dict[str, object]:
         """Return it as JSON."""
@@ -226,7 +231,7 @@ class Question(_Model):
         """Return what of it another question does not ask; None where that is nothing."""
         keys = {each.key for each in asked.calls}
         left = tuple(each for each in self.calls if each.key not in keys)
-        return self.model_copy(update={"calls": left}) if left else None
+        return self.changed(calls=left) if left else None
 
 
 class Reply(_Model):
@@ -252,7 +257,7 @@ class Reply(_Model):
         """Return what it says of the calls of a question, of which it answered at least these."""
         no = {answered.calls[number - 1].key for number in self.refused if number <= len(answered.calls)}
         refused = [number for number, each in enumerate(asked.calls, 1) if each.key in no]
-        return self.model_copy(update={"refused": tuple(refused)})
+        return self.changed(refused=tuple(refused))
 
 
 NO = Reply()
@@ -266,9 +271,9 @@ def _with_texts(call: AskedCall, texts: Sequence[object]) -> AskedCall:
     arguments: list[AskedArgument] = []
     for each, told in zip(call.arguments, texts, strict=True):
         values, computed = cast("tuple[list[object] | None, str | None]", told)
-        changed = {} if values is None else {"value": values[0], "others": tuple(values[1:])}
-        arguments.append(each.model_copy(update={**changed, "computed": computed}))
-    return call.model_copy(update={"arguments": tuple(arguments)})
+        changed: dict[str, object] = {} if values is None else {"value": values[0], "others": tuple(values[1:])}
+        arguments.append(each.changed(**changed, computed=computed))
+    return call.changed(arguments=tuple(arguments))
 
 
 def reply_of(*, approves: bool, choice: str = "", reason: str = "", refused: str = "") -> Reply:
@@ -312,6 +317,8 @@ def rule_told(tool: str, arguments: Mapping[str, object], limits: Mapping[str, o
 
 def _argument(argument: AskedArgument) -> str:
     name = _name(argument.name)
+    if argument.name == REST:
+        return f"others computed from {quoted(argument.computed)}" if argument.computed else "…"
     if argument.computed is not None:
         return f"{name}=computed from {quoted(argument.computed)}"
     if argument.identifying:

@@ -338,7 +338,7 @@ class Gate:
         async def ask_with_tokens(question: Question) -> Reply:
             await self.learned()
             hidden = await self._privacy.hide_value(caller.scope, cast("Json", question.told()))
-            return await ask(Question.model_validate(hidden).model_copy(update={"choices": question.choices}))
+            return await ask(Question.model_validate(hidden).changed(choices=question.choices))
 
         return replace(caller, ask=ask_with_tokens)
 

@@ -28,6 +28,7 @@ from ...governance.questions import (
     ALWAYS,
     EACH_CALL,
     NAMING_CHARS_MAX,
+    REST,
     THIS_CALL,
     THIS_RUN,
     AskedCall,
@@ -184,7 +185,7 @@ def _written(planned: Sequence[_Planned]) -> list[_Written]:
                             computed.setdefault(name, str(text))
                 found.append(_Written(each, place, as_sent(each.tool, given), computed, one.times))
             if place.hides:
-                found.append(_Written(each, place, {}, {approval.REST: "what the program makes of it"}, None))
+                found.append(_Written(each, place, {}, {REST: ""}, None))
     return found[:SHOWN_MAX]
 
 
@@ -193,9 +194,7 @@ def _shown(written: Sequence[_Written], kept: Sequence[Mapping[str, Json]], *, h
     for each, arguments in checked(zip(written, kept, strict=True), every=1):
         place = each.place
         line = f"line {place.line}" if place.skill is None else f"line {place.line} of the skill {place.skill.key}"
-        call = approval.asked_before(each.planned.tool, arguments, each.computed).model_copy(
-            update={"place": line, "times": each.times}
-        )
+        call = approval.asked_before(each.planned.tool, arguments, each.computed).changed(place=line, times=each.times)
         is_known = not any(one.identifying and one.computed is not None for one in call.arguments)
         is_covered = is_known and not (hides and each.times is None) and call.naming_chars <= NAMING_CHARS_MAX
         found.append(_Shown(each.planned, place, call, is_known, is_covered))
@@ -324,7 +323,7 @@ def _question_at_start(
     question = _question(calls, asked, [tools[name] for name in names], covers, [] if calls.dry_run else [EACH_CALL])
     few = later[:_LATER_SHOWN]
     left = len(every) - len(asked) + len(later) - len(few)
-    return question.model_copy(update={"later": tuple(few), "left": left}), asked
+    return question.changed(later=tuple(few), left=left), asked
 
 
 def _question(

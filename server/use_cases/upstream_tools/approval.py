@@ -21,6 +21,7 @@ from ...governance.provenance.parties import identifying, is_sum
 from ...governance.questions import (
     NAMING_CHARS_MAX,
     REASON_CHARS_MAX,
+    REST,
     SAMPLES,
     THIS_RUN,
     AskedArgument,
@@ -41,9 +42,6 @@ _WRITING = re.compile(
     re.IGNORECASE,
 )
 """Words that put a call first in a question; they decide nothing else."""
-REST = "**"
-"""Stands for the arguments of a call whose names are not known before it is made."""
-
 COVERS_SHOWN = "A yes covers these calls as they are shown, and none that names another party, place or sum."
 COVERS_CALL = (
     f'A yes covers no other call; "{THIS_RUN}" covers each further call in this run that names the same parties, '
@@ -157,11 +155,11 @@ def asked_before(tool: Tool, arguments: Mapping[str, Json], computed: Mapping[st
     """Return a call as a user is asked about it before the program starts; `computed` says from what the others are."""
     schemas = _schemas(tool)
     others = (
-        AskedArgument(name=name, computed=text, identifying=name == REST or identifying(name, schemas(name), text))
+        AskedArgument(name=name, computed=text, identifying=name == REST or identifying(name, schemas(name), "?"))
         for name, text in checked(computed.items(), every=1)
     )
     call = asked_call(tool, arguments)
-    return call.model_copy(update={"arguments": (*call.arguments, *others)})
+    return call.changed(arguments=(*call.arguments, *others))
 
 
 def _schemas(tool: Tool) -> Callable[[str], Mapping[str, object]]:
@@ -191,7 +189,7 @@ def as_one(calls: Sequence[AskedCall]) -> AskedCall:
                 different.append(each)
         one = next((each for each in found if each.computed is not None), found[0])
         if len(different) > 1 and one.computed is None:
-            one = one.model_copy(update={"others": tuple(each.value for each in different[1:])})
+            one = one.changed(others=tuple(each.value for each in different[1:]))
         arguments.append(one)
     places = list(dict.fromkeys(each.place for each in calls if each.place))
     more = f" and {len(places) - _PLACES_SHOWN} more" if len(places) > _PLACES_SHOWN else ""
