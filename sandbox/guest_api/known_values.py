@@ -26,6 +26,8 @@ ROWS_MAX: Final = 1_000
 """Different calls of one place that are told."""
 SOURCE_CHARS_MAX: Final = 200
 """Of the text from which a value is computed."""
+_CHARS_MAX: Final = 100_000
+"""Characters of the values of one call's place that are told, about."""
 _STEPS_MAX: Final = 50_000
 _DEPTH_MAX: Final = 12
 _WHOLE_MAX: Final = 1 << 53
@@ -95,6 +97,8 @@ class KnownValues:
     functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = field(default_factory=dict)
     sites: dict[str, list[ast.Call]] = field(default_factory=dict)
     loaded: Counter[str] = field(default_factory=Counter)
+    ways: dict[str, Reached] = field(default_factory=dict)
+    """How each function is reached, once that was found."""
     lines: list[bytes] = field(default_factory=list)
     steps: int = 0
 
@@ -155,15 +159,19 @@ class KnownValues:
             reached = self.reached(call)
         except UnknownValue:
             reached = OFTEN
-        found: dict[str, ShownCall] = {}
+        found: dict[int, ShownCall] = {}
+        chars = 0
         for way in reached.ways:
             shown = self._shown(way, positional, keywords)
-            key = repr((shown.given, shown.computed, shown.positional))
-            before = found.get(key)
+            said = repr((shown.given, shown.computed, shown.positional))
+            before = found.get(hash(said))
             if before is not None:
                 times = None if before.times is None or shown.times is None else before.times + shown.times
                 shown = ShownCall(shown.given, shown.computed, shown.positional, times)
-            found[key] = shown
+            chars += len(said) if before is None else 0
+            if chars > _CHARS_MAX:
+                return list(found.values()), True
+            found[hash(said)] = shown
         return list(found.values()), reached.more
 
     def reached(self, call: ast.Call, depth: int = 0) -> Reached:
@@ -194,15 +202,19 @@ class KnownValues:
             sites = None
         if not sites or self.bound[name] != 1:
             return OFTEN
+        if (before := self.ways.get(name)) is not None:
+            return before
+        self.ways[name] = OFTEN  # what it is where it calls itself
         ways: list[Times] = []
         more = False
         for call, source in sorted(sites, key=lambda each: (each[0].lineno, each[0].col_offset)):
             reached = source.reached(call, depth + 1)
             more = more or reached.more
-            for way in reached.ways:
+            for way in reached.ways[: ROWS_MAX + 1 - len(ways)]:
                 self._step()
                 ways.append(Times(source.bound_to(function.args, call, way.values), way.times))
-        return _bounded(ways, more=more)
+        self.ways[name] = _bounded(ways, more=more)
+        return self.ways[name]
 
     def bound_to(self, parameters: ast.arguments, call: ast.Call, values: Values) -> Values:
         """Return the values of a function's parameters, as far as a call of it says them."""
@@ -427,10 +439,10 @@ class KnownValues:
 
     def _source_of(self, node: ast.expr) -> str:
         line = self.lines[node.lineno - 1] if node.lineno <= len(self.lines) else b""
-        whole = node.lineno == node.end_lineno
-        cut = line[node.col_offset : node.end_col_offset if whole else None].decode("utf-8", "replace").strip()
-        short = cut[:SOURCE_CHARS_MAX].encode("utf-8", "replace").decode()
-        return short if whole and short == cut else f"{short}…"
+        end = node.end_col_offset if node.lineno == node.end_lineno else None
+        most = node.col_offset + SOURCE_CHARS_MAX
+        cut = line[node.col_offset : most if end is None else min(end, most)].decode("utf-8", "ignore").strip()
+        return cut if end is not None and end <= most else f"{cut}…"
 
 
 def _often(reached: Reached) -> Reached:

@@ -153,6 +153,8 @@ async def _judged(
 
 async def _shown_calls(privacy: Privacy, calls: Calls, planned: Sequence[_Planned], *, hides: bool) -> list[_Shown]:
     """Return the calls that a program says that it makes, those first that destroy something, then by their lines."""
+    if not planned:
+        return []
     written = await in_thread(Kind.SEARCH, partial(_written, planned))
     kept = await privacy.kept_value(calls.caller.scope, [each.arguments for each in written])  # before it is cut
     told = cast("Sequence[Mapping[str, Json]]", kept)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import sys
 from pathlib import Path
 
 import pytest
 from mcp.types import ElicitResult
 
-from ..command_line import sealab
-from ..conftest import Caller, in_process_server, in_this_process
+from ..conftest import Caller, in_process_server
 from .test_approvals import NO, User, asking, yes
 from .test_registry import ONE_SPARE, configure, result
 
@@ -181,23 +178,19 @@ async def test_what_is_refused_before_the_start_gives_its_reason_and_unclear_num
     assert lines_of(ledger) == []
 
 
-async def test_a_yes_for_always_is_a_rule_with_party_and_limit(tmp_path: Path) -> None:
-    configured(tmp_path)
+async def test_a_yes_for_always_is_a_rule_with_party_and_limit(served: Caller, ledger: Path) -> None:
     user = User([answer(covers="this tool always"), NO])
     code = "await tools.bank.put(to={!r}, amount={}, subject='s')"
-    async with in_this_process(tmp_path, ONE_SPARE, elicitation_callback=user) as caller:
-        await result(caller, code.format("anna", 100))
-        for to, amount, asked in (("anna", 99, 1), ("anna", 101, 2), ("anna", -1, 3), ("bert", 1, 4)):
+    async with asking(served, user) as caller:
+        await result(caller, code.format("carla", 100))
+        for to, amount, asked in (("carla", 99, 1), ("carla", 101, 2), ("carla", -1, 3), ("bert", 1, 4)):
             await caller.run(code.format(to, amount))
             assert len(user.asked) == asked, (to, amount)
-    rule = 'bank.put where to is "anna", amount is at most 100'
-    assert f'"this tool always" writes the rule: {rule}.' in user.asked[0]
-    shown = await asyncio.to_thread(sealab, "servers", "test", "bank", "--home", str(tmp_path), "--json")
-    assert rule.replace("bank.put", "put") in json.loads(shown.stdout)["servers"][0]["always_approved"]
-    async with in_this_process(tmp_path, ONE_SPARE) as caller:
-        await result(caller, code.format("anna", 100))
-        refused = await caller.run(code.format("bert", 1))
-    assert refused["status"] == "refused"
+    rule = '"this tool always" writes the rule: bank.put where to is "carla", amount is at most 100.'
+    assert rule in user.asked[0]
+    await result(served, code.format("carla", 100))  # whom nobody can ask
+    assert (await served.run(code.format("bert", 1)))["status"] == "refused"
+    assert lines_of(ledger) == ["carla 100 s", "carla 99 s", "carla 100 s"]
 
 
 async def test_a_call_that_names_more_than_can_be_shown_is_not_asked_about(served: Caller, ledger: Path) -> None:
