@@ -381,7 +381,7 @@ async def approved(
         await _fail(registry, calls, tool, approval.why_not_approved(tool, approvals.declined[call.key]))
     if call.naming_chars > NAMING_CHARS_MAX:
         await _fail(registry, calls, tool, approval.why_too_long(tool))
-    waiting = WaitingCall(call, kept, server)
+    waiting = WaitingCall(call, tool, server)
     approvals.waiting.append(waiting)
     try:
         with calls.waits.for_user():
@@ -445,7 +445,8 @@ async def _ask_those_that_wait(registry: Registry, calls: Calls, ask: Ask) -> No
         elif question.choices[0] == THIS_RUN:
             approvals.one_by_one.add(call.full_name)
         if reply.choice == ALWAYS:
-            await registry.approve(by_key[call.key][0].tool, calls.caller.scope, approval.rule_of(call))
+            kept = replace(by_key[call.key][0].tool, name=call.tool)
+            await registry.approve(kept, calls.caller.scope, approval.rule_of(call))
 
 
 def _question_about(calls: Calls, by_key: Mapping[str, Sequence[WaitingCall]]) -> tuple[Sequence[AskedCall], Question]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class WaitingCall:
-    """A call that waits for a user: as it is asked about, and as what a yes to further ones is kept."""
+    """A call that waits for a user, as it is asked about; `call` has the name for which a yes is kept."""
 
     call: AskedCall
     tool: Tool
