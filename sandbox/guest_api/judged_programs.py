@@ -10,6 +10,7 @@ count as calls too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final, cast
 
 from ..errors import Refused
@@ -39,7 +40,8 @@ def why_refused(source: str, namespace: Mapping[str, object], within: str | None
         calls += named[: max(0, CALLS_MAX - 1 - len(calls))]
     if not calls:
         return None
-    match GUEST.call_host("judge_calls", {"calls": calls[:CALLS_MAX]}):
+    hides = {"hides": True} if any(each.hides for each, _use in read) else {}
+    match GUEST.call_host("judge_calls", {"calls": calls[:CALLS_MAX], **hides}):
         case {"message": str(message), "line": int(line), "instead": str(instead)}:
             return Refused(message, line=line, type="ToolError", instead=instead)
     return None
@@ -59,17 +61,21 @@ def _skills_in(uses: list[SkillUse]) -> Iterator[tuple[SourceCalls, SkillUse]]:
             match sources.get(use.key):
                 case {"code": str(code), "entry": str(entry)}:
                     names = {**hosted_tools.helpers(), **hosted_skills.helpers(), **hosted_tools.bridge_names(code)}
-                    program = read_program(code, names, entry=entry)
+                    program = read_program(code, names, entry=entry, entered=use.sites)
                     if program is not None:
                         yield program, use
                         for inner in program.skills():
-                            used.setdefault(inner.key, _within(use, inner))
+                            used[inner.key] = _within(use, inner, used.get(inner.key))
         uses = list(used.values())
 
 
-def _within(outer: SkillUse, inner: SkillUse) -> SkillUse:
-    """Return how a program uses a skill that it uses through another one."""
-    return SkillUse(inner.key, outer.line, caught=inner.caught or outer.caught, certain=inner.certain and outer.certain)
+def _within(outer: SkillUse, inner: SkillUse, before: SkillUse | None) -> SkillUse:
+    """Return how a program uses a skill that it uses through another one, and as it did `before`."""
+    if before is not None:
+        known = None if before.sites is None or inner.sites is None else (*before.sites, *inner.sites)
+        return replace(before, sites=known)
+    caught, certain = inner.caught or outer.caught, inner.certain and outer.certain
+    return SkillUse(inner.key, outer.line, caught, certain, inner.sites)
 
 
 def _sources(keys: list[str]) -> Mapping[str, Json]:

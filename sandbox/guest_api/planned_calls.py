@@ -18,6 +18,7 @@ from ..guest.dynamic import Dynamic
 from ..job import Json
 from . import hosted_skills, hosted_tools
 from .certain_calls import certain_calls
+from .known_values import KnownValues
 from .written_arguments import may_name_a_tool, named_skill, named_tool, passed, written_arguments
 
 CALLS_MAX: Final = 200
@@ -37,6 +38,10 @@ _TAKING_ANSWERS: Final = frozenset(
     {"dict", "enumerate", "len", "list", "max", "min", "print", "set", "sorted", "str", "sum", "tuple", "zip"}
 )
 _EXITS: Final = frozenset({"SystemExit", "_exit", "exit", "quit"})
+_HIDING: Final = frozenset(
+    {"__import__", "compile", "eval", "exec", "getattr", "globals", "importlib", "locals", "operator", "vars"}
+)
+"""Names by which a source reaches what it does not name."""
 _CATCHING: Final = frozenset({"BaseException", "Exception", "ToolError", "TypeError"})
 
 Path = tuple[str, ...]
@@ -62,16 +67,23 @@ class SkillUse:
     line: int
     caught: bool
     certain: bool
+    sites: tuple[tuple[ast.Call, KnownValues], ...] | None = ()
+    """The calls of it; None where it is passed on, too."""
 
 
 def read_program(
-    source: str, namespace: Mapping[str, object], *, own_skill: str | None = None, entry: str | None = None
+    source: str,
+    namespace: Mapping[str, object],
+    *,
+    own_skill: str | None = None,
+    entry: str | None = None,
+    entered: Sequence[tuple[ast.Call, KnownValues]] | None = None,
 ) -> SourceCalls | None:
     """Read the calls of tools and skills in a source, or return None where there can be none.
 
     `namespace` is what the source starts with. A name that the source binds to something else is left out, and so is a
     tool whose name is known only when it runs. `own_skill` is a skill that the source finds by its bare name, as tests
-    find theirs. `entry` is a function of the source that is called when it has run.
+    find theirs. `entry` is a function of the source that is called when it has run, by the calls of `entered`.
     """
     names = set(_NAME.findall(source))
     roots = {name: path for name in names if name in namespace and (path := _path_of(namespace[name])) is not None}
@@ -89,6 +101,7 @@ def read_program(
     program = SourceCalls(tree, roots)
     program.read(tree)
     program.settle(entry)
+    program.known = KnownValues(tree, source, program.bound, namespace, entry, entered)
     return program
 
 
@@ -119,6 +132,8 @@ class _CallLine:
     last_line: int = 0
     certain: bool = False
     told: list[ast.Call] = field(default_factory=list)
+    shown: list[tuple[ast.expr, ast.Call | None]] = field(default_factory=list)
+    """Each chain there that names the tool, with its call, if it is called."""
 
 
 @dataclass(slots=True)
@@ -149,6 +164,9 @@ class SourceCalls:
     """The calls that the program cannot run to its end without, as `certain_calls` returns them."""
     unawaited: set[int] = field(default_factory=set)
     """The calls that cannot be awaited where they stand, by their `id`."""
+    named: set[int] = field(default_factory=set)
+    """The chains of names to which the source gives another name, by their `id`."""
+    known: KnownValues | None = None
 
     def read(self, tree: ast.AST) -> None:
         """Take in a tree. What nests without a limit is kept in a list, since the stack of C is short."""
@@ -268,37 +286,55 @@ class SourceCalls:
             if key is not None:
                 certain = call is not None and id(call) in self.certain and self._path(chain) != _LOAD_SKILL
                 use = uses.get(key, SkillUse(key, chain.lineno, caught=True, certain=False))
+                sites = use.sites
+                if call is None or self.known is None or sites is None or self._path(chain) == _LOAD_SKILL:
+                    sites = None
+                else:
+                    sites = (*sites, (call, self.known))
                 uses[key] = SkillUse(
-                    key, min(use.line, chain.lineno), caught=use.caught and caught, certain=use.certain or certain
+                    key, min(use.line, chain.lineno), use.caught and caught, use.certain or certain, sites
                 )
         return list(uses.values())
 
     def calls(self, use: SkillUse | None = None) -> list[Json]:
-        """Return the calls of tools, each name once for a line: `[name, line, are failures caught, calls, last line]`.
+        """Return the calls of tools, each name once for a line.
+
+        That is `[name, line, are failures caught, calls, last line, shown]`, with `shown` as `ShownCall.told` of each
+        different call, or None in it where there are more.
 
         `calls` has an object for each call on that line whose failure is not caught: `{given, others, more,
         positional}` as in `Written`. `unawaited` is set where the call cannot be awaited as it stands, with the
         `plain_function` in which it stands, and `certain` where the program cannot run to its end without it, nor after
         its failure.
 
-        Of a skill, which is used as `use` says, there are no such objects. Then come the skill, the line of the program
-        that uses it and whether the call is certain.
+        Of a skill, which is used as `use` says, there are no such objects in `calls`. Then come the skill, the line of
+        the program that uses it and whether the call is certain.
         """
         chars_left = _ARGUMENTS_CHARS_MAX
         rows: list[Json] = []
         for (line, tool), place in sorted(self._places().items(), key=lambda each: each[0])[:CALLS_MAX]:
-            if use is not None:
-                where: Json = [use.key, use.line, use.certain and place.certain]
-                rows.append([tool, line, place.caught or use.caught, [], place.last_line, where])
-                continue
             told: list[Json] = []
-            for call in place.told:
+            for call in place.told if use is None else ():
                 known = self._known(call)
                 chars_left -= len(str(known))
                 if chars_left >= 0:
                     told.append(known)
-            rows.append([tool, line, place.caught, told, place.last_line])
+            shown: list[Json] = []
+            for chain, made in place.shown:
+                different = self._shown(chain, made)
+                chars_left -= len(str(different))
+                shown += different if chars_left >= 0 else [None]
+            where: list[Json] = [] if use is None else [[use.key, use.line, use.certain and place.certain]]
+            caught = place.caught or (use is not None and use.caught)
+            rows.append([tool, line, caught, told, place.last_line, shown, *where])
         return rows
+
+    def _shown(self, chain: ast.expr, call: ast.Call | None) -> list[Json]:
+        if call is None or self.known is None or not self._is_tool(chain):
+            return [None]
+        by_name = self._path(chain) == _CALL_TOOL
+        different, more = self.known.calls(call, *(passed(call) if by_name else (call.args, call.keywords)))
+        return [*(each.told() for each in different), *([None] if more else [])]
 
     def _known(self, call: ast.Call) -> Json:
         by_name = self._path(call.func) == _CALL_TOOL
@@ -323,11 +359,38 @@ class SourceCalls:
         calls = (call for chain, call, _ in self.used if call is not None and self._path(chain) == _CALL_TOOL)
         return any(named_tool(call) is None for call in calls)
 
+    @property
+    def hides(self) -> bool:
+        """Whether the source may call tools in a way that it does not name: by `getattr`, `exec`, or what it passes on.
+
+        What it defines itself by these names counts too.
+        """
+        if self.computes_names or not _HIDING.isdisjoint(self.loaded):
+            return True
+        chains = [(chain, call) for chain, call, _ in self.used] + [(name, None) for name, _ in self.names]
+        return any(self._is_open(chain, call) for chain, call in chains if id(chain) not in self.named)
+
+    def _is_open(self, chain: ast.expr, call: ast.Call | None) -> bool:
+        """Return whether a chain of names leads to tools, and does not say to which."""
+        root = chain
+        while isinstance(root, ast.Attribute | ast.Subscript):
+            root = root.value
+        if not isinstance(root, ast.Name) or (begins := self.roots.get(root.id)) is None:
+            return False
+        if begins[:1] and begins[0].startswith("\0"):
+            return False
+        path = self._path(chain)
+        if path is None or not path:
+            return True
+        return call is None and len(path) < _TOOL_PATH and path[0] not in _NO_TOOLS and path != _CALL_TOOL
+
     def tool_names(self, use: SkillUse | None = None) -> list[Json]:
         """Return the texts that may be the names of tools, as `calls` does. The failure of each counts as caught."""
         where: list[Json] = [] if use is None else [[use.key, use.line, False]]
         texts = sorted(self.texts, key=lambda each: each.lineno)
-        return [[str(each.value), each.lineno, True, [], each.end_lineno or each.lineno, *where] for each in texts]
+        return [
+            [str(each.value), each.lineno, True, [], each.end_lineno or each.lineno, [None], *where] for each in texts
+        ]
 
     def _places(self) -> dict[tuple[int, str], _CallLine]:
         places: dict[tuple[int, str], _CallLine] = {}
@@ -339,6 +402,7 @@ class SourceCalls:
                 place.caught = place.caught and caught
                 place.last_line = max(place.last_line, whole.end_lineno or 0)
                 place.certain = place.certain or id(call) in self.certain
+                place.shown.append((chain, call))
                 if call is not None and not caught and self._is_tool(chain):
                     place.told.append(call)
         return places
@@ -352,6 +416,7 @@ class SourceCalls:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Attribute() | ast.Subscript() | ast.Name() as value):
                 self.aliases[name] = value
+                self.named.add(id(value))
             case ast.ImportFrom(module="tools" | "mcp" | "mcp.runtime", names=names):
                 self.aliases |= {each.asname or each.name: (each.name,) for each in names}
             case ast.ImportFrom(module="skills", names=names):

@@ -92,7 +92,7 @@ def _literal(value: ast.expr, depth: int) -> Json:
     match value:
         case ast.Constant(value=None | bool() as plain):
             return plain
-        case ast.Constant(value=str(text)) if _is_short(text):
+        case ast.Constant(value=str(text)) if is_short(text):
             return text
         case ast.Constant(value=int(number)) if number.bit_length() <= _WHOLE_BITS_MAX:
             return number
@@ -111,12 +111,12 @@ def _literal(value: ast.expr, depth: int) -> Json:
 
 def _key(key: ast.expr | None) -> str:
     match key:
-        case ast.Constant(value=str(text)) if _is_short(text):
+        case ast.Constant(value=str(text)) if is_short(text):
             return text
     raise _UnknownValue
 
 
-def _is_short(text: str) -> bool:
+def is_short(text: str) -> bool:
     """Return whether a text may be sent: short, and without halves of UTF-16 pairs, which no frame can carry."""
     return len(text) <= LITERAL_CHARS_MAX and not any("\ud800" <= each <= "\udfff" for each in text)
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from ...workspace.names import HOME_OWNER
 from ..base.identity import LOCAL_IDENTITY, Identity
+from .questions import NO, Question, Reply
 
-Ask = Callable[[str, Sequence[str]], Awaitable[str | None]]
-"""Asks the user one question, with what a yes may cover; the first stands for a plain yes.
+Ask = Callable[[Question], Awaitable[Reply]]
+"""Asks the user one question; the first of its choices stands for a plain yes.
 
-Returns what the user chose, an empty text for a yes where there was nothing to choose, and None for a no. Raises
-`NoMoreQuestions` where the client takes no further one, and `NobodyAnswers` where the user gives no answer.
+Raises `NoMoreQuestions` where the client takes no further one, and `NobodyAnswers` where the user gives no answer.
 """
 
 OpenLink = Callable[[str, str], Awaitable[bool]]
@@ -43,11 +43,11 @@ class NoMoreQuestions(Exception):
 def or_no(ask: Ask) -> Ask:
     """Return what asks and takes no answer for a no."""
 
-    async def asked(text: str, choices: Sequence[str]) -> str | None:
+    async def asked(question: Question) -> Reply:
         try:
-            return await ask(text, choices)
+            return await ask(question)
         except NobodyAnswers:
-            return None
+            return NO
 
     return asked
 
@@ -56,14 +56,16 @@ def or_no(ask: Ask) -> Ask:
 class Caller:
     """One caller. `scope` owns its tokens and its runs; `ask` is None where no user can be asked.
 
-    `identity` says what it may do. `open_link` is None where no user can be asked to open a link, `origin` is the
-    address at which its requests reach this server by HTTP, as `http://host:port`, and `bearer` the token that it sent,
-    where the server has others exchange it. Neither outlives the request.
+    `identity` says what it may do, `client` what its program calls itself. `open_link` is None where no user can be
+    asked to open a link, `origin` is the address at which its requests reach this server by HTTP, as
+    `http://host:port`, and `bearer` the token that it sent, where the server has others exchange it. Neither outlives
+    the request.
     """
 
     scope: str = HOME_OWNER
     ask: Ask | None = None
     identity: Identity = LOCAL_IDENTITY
+    client: str = ""
     open_link: OpenLink | None = None
     origin: str = ""
     bearer: str = field(default="", repr=False)

@@ -53,6 +53,7 @@ from sealab.server.base.errors import ServerError
 from sealab.server.base.host_call import HostCall
 from sealab.server.base.terminal_escaping import visible
 from sealab.server.governance.access import signed_tokens
+from sealab.server.governance.questions import Question
 from sealab.server.interfaces.guard import base64_texts
 from sealab.server.interfaces.protocol.answers import answered, bounded, visibly
 from sealab.server.interfaces.protocol.client_messages import as_message, with_id
@@ -67,7 +68,7 @@ from sealab.server.use_cases.host_functions.workspace_calls import WorkspaceCall
 from sealab.server.use_cases.runs.truncation import fit
 from sealab.server.use_cases.skills.skill_arguments import judge_arguments, judge_name
 from sealab.server.use_cases.skills.testing import line_of_skill
-from sealab.server.use_cases.upstream_tools.approval import question
+from sealab.server.use_cases.upstream_tools.approval import asked_call, title_of
 from sealab.server.use_cases.upstream_tools.tool_arguments import checked
 from sealab.skills_db.errors import SkillsDbError
 from sealab.skills_db.skill_folders import found as skills_found
@@ -78,8 +79,8 @@ from sealab.tools_registry.catalog import Catalog
 from sealab.tools_registry.clients import documents, insertion
 from sealab.tools_registry.clients.entries import read_entry
 from sealab.tools_registry.clients.secrets import Concealer
-from sealab.tools_registry.configuration import Approve, ServerConfig, Transport, read_server
 from sealab.tools_registry.configuration import read as read_mcp_json
+from sealab.tools_registry.configuration import read_server
 from sealab.tools_registry.definitions import read_folder, tools_of
 from sealab.tools_registry.describing.details import Describer, DetailLevel, first_sentence
 from sealab.tools_registry.describing.learned import observed
@@ -501,8 +502,8 @@ def text_that_is_shown(text: str) -> object:
 
 
 def question_to_a_user(text: str) -> object:
-    server = ServerConfig("up", Transport.STDIO, approve=Approve.WRITES)
-    return question(tool({"type": "object"}), server, {text: text, **{f"{n}{text[:50]}": text for n in range(20)}})
+    call = asked_call(tool({"type": "object"}), {text: text, **{f"{n}{text[:50]}": text for n in range(20)}})
+    return Question(title=title_of(text), calls=(call,)).text, call.key
 
 
 def bytes_of_a_file(text: str) -> object:

@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealab.tools_registry.errors import ConfigurationRefused
-from sealab.tools_registry.upstream.pins import Pins, Seen, digest
+from sealab.tools_registry.upstream.pins import Pins, Rule, Seen, digest
 
 ADD = {"name": "add", "description": "Add.", "input_schema": {"type": "object", "properties": {"a": {}, "b": {}}}}
 SUB = {"name": "sub", "description": "Subtract.", "input_schema": {"type": "object"}}
+
+RULE = Rule({"to": "anna"}, {"amount": 100})
 
 
 @pytest.fixture(params=["file", "memory"])
@@ -103,15 +105,41 @@ def test_a_server_that_says_what_it_said_before_has_nothing_written(tmp_path):
 def test_a_yes_to_all_calls_is_one_scopes_and_ends_when_its_tool_changes_or_is_asked_about_again(pins):
     pins.see("s", [ADD, SUB])
     for tool, scope in (("add", "me"), ("sub", "me"), ("add", "me"), ("add", "you")):
-        pins.approve("s", tool, scope)
-    assert pins.approved("s", "me") == {"add", "sub"}
-    assert pins.approved("s", "you") == {"add"}
-    assert pins.approved("s", "them") == pins.approved("other", "me") == frozenset()
+        pins.approve("s", tool, scope, RULE)
+    assert pins.approved("s", "me") == {"add": [RULE], "sub": [RULE]}
+    assert pins.approved("s", "you") == {"add": [RULE]}
+    assert pins.approved("s", "them") == pins.approved("other", "me") == {}
     changed = {**ADD, "description": "It does something else now."}
     pins.see("s", [changed, SUB])
     pins.accept("s", [changed, SUB])
-    assert (pins.approved("s", "me"), pins.approved("s", "you")) == ({"sub"}, frozenset())
-    assert pins.approved("s") == {"sub"}
+    assert (pins.approved("s", "me"), pins.approved("s", "you")) == ({"sub": [RULE]}, {})
+    assert pins.approved("s") == {"sub": [RULE]}
     pins.ask_again("s")
-    assert pins.approved("s") == frozenset()
+    assert pins.approved("s") == {}
     assert pins.quarantined("s") == ()
+
+
+@pytest.mark.parametrize(
+    ("naming", "allowed"),
+    [
+        ({"to": "anna", "amount": 100}, True),
+        ({"to": "anna", "amount": 0.5}, True),
+        ({"to": "anna", "amount": 100.5}, False),
+        ({"to": "anna", "amount": -1}, False),
+        ({"to": "anna", "amount": True}, False),
+        ({"to": "anna", "amount": "1"}, False),
+        ({"to": "bert", "amount": 1}, False),
+        ({"to": ["anna"], "amount": 1}, False),
+        ({"to": "anna"}, False),
+        ({"to": "anna", "amount": 1, "cc": "bert"}, False),
+    ],
+)
+def test_a_rule_allows_the_same_parties_and_no_larger_sums(naming: dict[str, object], *, allowed: bool) -> None:
+    assert RULE.allows(naming) is allowed
+
+
+def test_a_yes_of_an_earlier_version_allows_calls_that_name_nothing(tmp_path):
+    (tmp_path / "pins.json").write_text('{"servers": {"s": {"approved": {"me": ["add"]}}}}')
+    (rule,) = Pins(tmp_path / "pins.json").approved("s", "me")["add"]
+    assert rule.allows({})
+    assert not rule.allows({"to": "anna"})

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,40 @@ class Seen:
     new: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A user's yes to all calls of a tool whose arguments of these names are these, or numbers up to these limits.
+
+    What a call names beside them makes it another call.
+    """
+
+    arguments: Mapping[str, object]
+    limits: Mapping[str, object]
+
+    def allows(self, naming: Mapping[str, object]) -> bool:
+        """Return whether it allows a call that names these parties, places and sums."""
+        if naming.keys() != self.arguments.keys() | self.limits.keys():
+            return False
+        if any(
+            type(naming[name]) is not type(value) or naming[name] != value for name, value in self.arguments.items()
+        ):
+            return False
+        return all(_is_within(naming[name], limit) for name, limit in self.limits.items())
+
+    def told(self) -> _Rule:
+        """Return it as JSON."""
+        return {"arguments": dict(self.arguments), "limits": dict(self.limits)}
+
+
+_Rule = dict[str, dict[str, object]]
+
+
+def _is_within(value: object, limit: object) -> bool:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not isinstance(limit, int | float):
+        return False
+    return 0 <= value <= limit
 
 
 def digest(tool: RawTool) -> str:
@@ -100,25 +134,31 @@ class Pins:
             pinned.pop("quarantined", None)
             changed = {name for name, digested in now.items() if known.get(name) != digested}
             approved = {
-                scope: [name for name in names if name not in changed] for scope, names in _approved(pinned).items()
+                scope: {name: rules for name, rules in tools.items() if name not in changed}
+                for scope, tools in _approved(pinned).items()
             }
             if approved:
                 pinned["approved"] = approved
 
-    def approve(self, server: str, tool: str, scope: str) -> None:
-        """Note that the user of a scope said yes to all calls of a tool."""
+    def approve(self, server: str, tool: str, scope: str, rule: Rule) -> None:
+        """Note that the user of a scope said yes to all calls of a tool that a rule allows."""
         with self._lock, self._editing() as document:
             pinned = _pinned(document, server)
             approved = _approved(pinned)
-            approved[scope] = sorted({*approved.get(scope, ()), tool})
+            rules = approved.setdefault(scope, {}).setdefault(tool, [])
+            if rule.told() not in rules:
+                rules.append(rule.told())
             pinned["approved"] = approved
 
-    def approved(self, server: str, scope: str | None = None) -> frozenset[str]:
-        """Return the tools to all calls of which the user of a scope said yes; without one, of any scope."""
+    def approved(self, server: str, scope: str | None = None) -> dict[str, list[Rule]]:
+        """Return the rules by which the user of a scope said yes, by tool; without a scope, those of all."""
         with self._lock:
             approved = _approved(_pinned(self._read(), server))
-        chosen = approved.values() if scope is None else [approved.get(scope, [])]
-        return frozenset(name for names in chosen for name in names)
+        found: dict[str, list[Rule]] = {}
+        for tools in approved.values() if scope is None else [approved.get(scope, {})]:
+            for name, rules in tools.items():
+                found.setdefault(name, []).extend(Rule(**each) for each in rules)
+        return found
 
     def ask_again(self, server: str) -> None:
         """Forget every yes to all calls of a server's tools."""
@@ -193,11 +233,20 @@ def _hashes(pinned: Document) -> dict[str, str]:
     return known
 
 
-def _approved(pinned: Document) -> dict[str, list[str]]:
+def _approved(pinned: Document) -> dict[str, dict[str, list[_Rule]]]:
+    """Return the rules of each scope by tool. A list of names, of an earlier version, allows what names nothing."""
     approved = pinned.get("approved", {})
-    if not isinstance(approved, dict) or not all(isinstance(each, list) for each in approved.values()):
+    if not isinstance(approved, dict) or not all(isinstance(each, dict | list) for each in approved.values()):
         raise ConfigurationRefused("The file of pins is not as sealab writes it. Restore it from a backup.")
-    return approved
+    plain = Rule({}, {}).told()
+    found = {
+        scope: tools if isinstance(tools, dict) else {str(name): [plain] for name in tools}
+        for scope, tools in approved.items()
+    }
+    rules = (each for tools in found.values() for rules in tools.values() for each in rules)
+    if not all(isinstance(each, dict) and each.keys() == plain.keys() for each in rules):
+        raise ConfigurationRefused("The file of pins is not as sealab writes it. Restore it from a backup.")
+    return found
 
 
 def _quarantined(pinned: Document) -> list[str]:

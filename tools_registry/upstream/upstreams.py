@@ -26,7 +26,7 @@ from ..sign_in.owners import OPERATOR, OwnedConnections, Owner, can_sign_in, ref
 from ..threads import InThread, in_default_thread
 from .injection import flags
 from .lenient import LeftOut, RawTool
-from .pins import PINS, Pins, Seen, refusal
+from .pins import PINS, Pins, Rule, Seen, refusal
 from .results import Keep, ToolResult, value_of
 
 if TYPE_CHECKING:
@@ -316,12 +316,12 @@ class Upstreams:
                 connection.link.refusal = None
         return inspection
 
-    async def approve(self, server: str, tool: str, scope: str) -> None:
-        """Note that the user of a scope said yes to all calls of a tool."""
-        await asyncio.to_thread(self._pins.approve, server, tool, scope)
+    async def approve(self, server: str, tool: str, scope: str, rule: Rule) -> None:
+        """Note that the user of a scope said yes to all calls of a tool that a rule allows."""
+        await asyncio.to_thread(self._pins.approve, server, tool, scope, rule)
 
-    async def approved(self, server: str, scope: str | None = None) -> frozenset[str]:
-        """Return the tools to all calls of which the user of a scope said yes; without one, of any scope."""
+    async def approved(self, server: str, scope: str | None = None) -> dict[str, list[Rule]]:
+        """Return the rules by which the user of a scope said yes, by tool; without a scope, those of all."""
         return await asyncio.to_thread(self._pins.approved, server, scope)
 
     async def ask_again(self, server: str) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal
+from typing import Literal, cast
 
+from ....sandbox.job import Json
 from ....skills_db.errors import SkillsDbError
 from ....skills_db.journal.records import first_line
 from ...base.errors import UsageError
@@ -16,7 +17,7 @@ from ...governance.scopes import principal_of
 from ...use_cases.journal.transcript import Transcript, elapsed_ms, moment
 from ...use_cases.runs.background.background import run_state
 from ...use_cases.runs.background.background_listing import ListedRun
-from ...use_cases.runs.background.background_reports import pages_at
+from ...use_cases.runs.background.background_reports import answer_told, pages_at
 from ...use_cases.runs.hidden_transcripts import hidden_list
 from .command import Audited, Group
 from .opened import OpenedHome, home_of_run, opened_homes
@@ -97,19 +98,37 @@ def approval_lines(told: Sequence[Transcript]) -> Iterator[str]:
         yield ""
 
 
+@approvals.command()
+def show(here: Here, approval: str) -> Output:
+    """Show a question with its program.
+
+    approval ID: the id of `sealab approvals list`
+    """
+    run_id, _ = _read_id(approval)
+    with home_of_run(here, run_id) as home:
+        told = next((each for each in approvals_in(home) if each["id"] == approval), None)
+        if told is None:
+            raise UsageError(_why_answered(home, approval))
+        scope, code = _program(home, run_id)
+        program = code if home.privacy.is_off else asyncio.run(home.privacy.hide_text(scope, code))
+        lines = [*approval_lines([told | {"code": ""}])][:-1]
+        return Output(told | {"program": program}, [*lines, "", "program:", program])
+
+
 def _waiting(home: OpenedHome, pages: str | None) -> Iterator[ListedRun]:
     store, tenant = home.journal.background(), home.home.tenant
     for state in map(run_state, store.waiting(most=_LISTED_MAX)):
         if (approval := state.approval) is None:
             continue
-        _, code = _program(home, state.run_id)
+        _, program = _program(home, state.run_id)
         told: Transcript = {
             "id": approval.id,
             "run_id": approval.run_id,
             "outcome": "waiting",
             "who": principal_of(approval.scope),
-            "code": code,
+            "code": first_line(program),
             "question": approval.question,
+            "calls": cast("Json", approval.asked.told().get("calls", [])),
             "at": moment(state.changed),
             "elapsed_ms": elapsed_ms(state.changed, None),
         }
@@ -120,7 +139,7 @@ def _waiting(home: OpenedHome, pages: str | None) -> Iterator[ListedRun]:
 
 
 def _program(home: OpenedHome, run_id: str) -> tuple[str, str]:
-    """Return whose a background run is and how its program begins; of one that has ended, as its journal says."""
+    """Return whose a background run is and its program; of one that has ended, as its journal says."""
     request = home.journal.background().request(run_id)
     if request is None:
         try:
@@ -128,14 +147,14 @@ def _program(home: OpenedHome, run_id: str) -> tuple[str, str]:
         except SkillsDbError:
             return "", ""
         request = {"scope": journal.scope, **journal.header}
-    return str(request.get("scope", "")), first_line(str(request.get("code", "")))
+    return str(request.get("scope", "")), str(request.get("code", ""))
 
 
 def _answered_ones(home: OpenedHome, wanted: str) -> Iterator[ListedRun]:
     """Give the answers; what was asked is kept in the journal of the run."""
     store = home.journal.background()
     for state in store.waiting(most=_LISTED_MAX, answered=True):
-        scope, code = _program(home, state.run_id)
+        scope, program = _program(home, state.run_id)
         for answer in state.answers:
             outcome = "denied" if answer.choice is None else "approved"
             if outcome == wanted:
@@ -144,7 +163,7 @@ def _answered_ones(home: OpenedHome, wanted: str) -> Iterator[ListedRun]:
                     "run_id": state.run_id,
                     "outcome": outcome,
                     "who": principal_of(scope),
-                    "code": code,
+                    "code": first_line(program),
                     "question": None,
                     "at": moment(answer.at),
                     "elapsed_ms": elapsed_ms(state.queued, answer.at),
@@ -153,44 +172,57 @@ def _answered_ones(home: OpenedHome, wanted: str) -> Iterator[ListedRun]:
 
 
 @approvals.command(audit=Audited("approval.answered", "approval"))
-def approve(here: Here, approval: str) -> Output:
+def approve(here: Here, approval: str, *, refuse: str = "", covers: str | None = None, reason: str = "") -> Output:
     """Say yes to a question, so that its run goes on.
 
     approval ID: the id of `sealab approvals list`
+    refuse NUMBERS: say no to the calls of these numbers in the question, such as 2,4
+    covers: what the yes covers, in the words of the question's choices; without it the least
+    reason TEXT: why some calls are refused, for the program
     """
-    return _answered(here, approval, approves=True)
+    return _answered(here, approval, approves=True, refuse=refuse, covers=covers, reason=reason)
 
 
 @approvals.command(audit=Audited("approval.answered", "approval"))
-def deny(here: Here, approval: str) -> Output:
+def deny(here: Here, approval: str, *, reason: str = "") -> Output:
     """Say no to a question: its run goes on without that call.
 
     approval ID: the id of `sealab approvals list`
+    reason TEXT: why, for the program
     """
-    return _answered(here, approval, approves=False)
+    return _answered(here, approval, approves=False, reason=reason)
 
 
-def _answered(here: Here, asked: str, *, approves: bool) -> Output:
+def _read_id(asked: str) -> tuple[str, int]:
     run_id, _, number = asked.rpartition(".")
     if not run_id or not number.isdecimal():
         raise UsageError(f"{asked} is no id of a question. `sealab approvals list` shows those that wait.")
+    return run_id, int(number)
+
+
+def _answered(
+    here: Here, asked: str, *, approves: bool, reason: str, refuse: str = "", covers: str | None = None
+) -> Output:
+    run_id, number = _read_id(asked)
     with home_of_run(here, run_id) as home:
-        return _answered_in(home, asked, run_id, int(number), approves=approves)
-
-
-def _answered_in(home: OpenedHome, asked: str, run_id: str, number: int, *, approves: bool) -> Output:
-    store = home.journal.background()
-    approval = run_state(store.state(run_id)).approval
-    taken = False
-    if approval is not None and approval.id == asked:
-        # Only the least of what a yes may cover, as on a terminal.
-        choice = (approval.choices[0] if approval.choices else "") if approves else None
-        taken = store.answer(run_id, number, {"question": approval.question, "choice": choice})
-    if not taken:
-        answered = run_state(store.state(run_id)).answer_to(number)
-        why = "its run ended, or never asked it" if answered is None else f"it was {answered}"
-        raise UsageError(f"The question {asked} does not wait: {why}. `sealab approvals list` shows those that wait.")
+        store = home.journal.background()
+        approval = run_state(store.state(run_id)).approval
+        taken = False
+        if approval is not None and approval.id == asked:
+            reply = approval.reply(approves=approves, reason=reason, refused=refuse, covers=covers)
+            if approves and reply.choice is None:
+                raise UsageError(f"--refuse {refuse} names no numbers of calls. Give some, such as 2,4.")
+            taken = store.answer(run_id, number, answer_told(approval.asked, reply))
+        if not taken:
+            raise UsageError(_why_answered(home, asked))
     said = "Approved" if approves else "Denied"
     return Output(
         {"id": asked, "approved": approves}, f"{said}. The run {run_id} goes on within 10 seconds, if a server runs."
     )
+
+
+def _why_answered(home: OpenedHome, asked: str) -> str:
+    run_id, number = _read_id(asked)
+    answered = run_state(home.journal.background().state(run_id)).answer_to(number)
+    why = "its run ended, or never asked it" if answered is None else f"it was {answered}"
+    return f"The question {asked} does not wait: {why}. `sealab approvals list` shows those that wait."

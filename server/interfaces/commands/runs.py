@@ -15,6 +15,7 @@ from ...base.errors import Exit, UsageError
 from ...base.settings import Settings
 from ...base.terminal_escaping import one_line
 from ...governance.caller import Caller
+from ...governance.questions import Question, Reply, reply_of
 from ...use_cases.runs.background.background_listing import (
     STATUSES,
     ListedRun,
@@ -184,13 +185,11 @@ def cancel_(here: Here, run: str) -> Output:
     return Output({"run_id": run, "status": status}, sentence)
 
 
-async def _ask(question: str, covers: Sequence[str]) -> str | None:
+async def _ask(question: Question) -> Reply:
     """Ask on the terminal; only a plain yes is one, and it covers the least."""
-    print_error(f"{question}\nApprove? [y/N]")
+    print_error(f"{question.text}\nApprove? [y/N]")
     answer = await asyncio.to_thread(sys.stdin.readline)
-    if answer.strip().lower() not in {"y", "yes"}:
-        return None
-    return covers[0] if covers else ""
+    return reply_of(approves=answer.strip().lower() in {"y", "yes"}, choice=next(iter(question.choices), ""))
 
 
 def _with_limits(settings: Settings, journals: Iterable[RunRecord]) -> Settings:

@@ -23,6 +23,7 @@ from ....tools_registry.sign_in.owners import OPERATOR
 from ...base.home import Home
 from ...base.identity import LOCAL_IDENTITY
 from ...base.terminal_escaping import one_line
+from ...governance.questions import rule_told
 from ...use_cases.upstream_tools.registry_state import RegistryState, opened_state
 from .servers_sign_out import OwnedSignIns, home_of_owner, opened_sign_ins
 from .terminal import Here, print_error
@@ -138,7 +139,11 @@ class _Examination:
             **status.told(configured_at(self.home)),
             "milliseconds": round((time.monotonic() - began) * 1000, 1),
             "stderr": stderr or self.upstreams.stderr_of(name)[-4000:],
-            "always_approved": sorted(await self.upstreams.approved(name)),
+            "always_approved": [
+                rule_told(tool, each.arguments, each.limits)
+                for tool, rules in sorted((await self.upstreams.approved(name)).items())
+                for each in rules
+            ],
             **told,
         }
 

@@ -12,6 +12,7 @@ from pydantic.config import JsonDict
 from typing_extensions import TypedDict
 
 from ...governance.caller import NobodyAnswers
+from ...governance.questions import NO
 from ...governance.scopes import caller_of, connection_of
 from ...use_cases.runs.background.background import Background
 from ...use_cases.runs.background.background_reports import Answered, Approval
@@ -90,13 +91,13 @@ class RunTools:
 
         async def answered_by_user(client: Client) -> CallToolResult:
             try:
-                choice = None if client.ask is None else await client.ask(approval.question, approval.choices)
+                reply = NO if client.ask is None else await client.ask(approval.asked)
             except NobodyAnswers:
                 return self.answers.of_state(state, connection)
-            if link is not None and choice is None:
+            if link is not None and reply.choice is None:
                 return self.answers.of_state(state, connection)
             # To open a link is no answer yet: that is given at the page.
-            counts = link is not None or await background.answer(approval, choice, scope, by=caller)
+            counts = link is not None or await background.answer(approval, reply, scope, by=caller)
             if reach.answers_alone:
                 now = await background.queued_state(run_id, None)
                 later = replace(now, execution=None, progress=None)  # whose run it is not is shown no report

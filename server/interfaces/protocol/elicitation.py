@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -37,6 +37,7 @@ from ...base.identity import Identity, Right
 from ...base.lru import Lru
 from ...base.terminal_escaping import visible
 from ...governance.caller import Ask, Caller, NobodyAnswers, NoMoreQuestions, OpenLink, or_no
+from ...governance.questions import NO, Question, Reply, reply_of
 from ...governance.scopes import caller_of
 from .draining import LASTING_SECONDS, Peer
 from .sent_calls import SentCall, joined
@@ -77,7 +78,7 @@ class Client:
 
     def asking(self, caller: Caller) -> Caller:
         """Return a caller whose user can be asked."""
-        return replace(caller, ask=self.ask, open_link=self.open_link)
+        return replace(caller, ask=self.ask, open_link=self.open_link, client=client_named(self.newest()))
 
     async def progress(self, elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
         """Report progress; as `caller.Progress`."""
@@ -91,26 +92,34 @@ Work = Callable[[Client], Awaitable[CallToolResult]]
 _APPROVE: dict[str, Any] = {"type": "boolean", "title": "Approve?"}
 _COVERS = "covers"
 """The field of the form that says what a yes covers; what is left out or unknown there is the first choice."""
+_REFUSED: dict[str, Any] = {
+    "type": "string",
+    "title": "No to some of them?",
+    "description": "The numbers of the calls that you do not approve, such as 2, 4",
+}
+_REASON: dict[str, Any] = {"type": "string", "title": "Why not?", "description": "The program is told."}
+_CLIENT_CHARS_MAX = 80
 
 
 @dataclass(slots=True)
 class _Question:
     """One question that a user has not answered yet; with a `link` it is answered there, and here only opened."""
 
-    text: str
-    choices: Sequence[str]
-    answered: asyncio.Future[str | None]
+    question: Question
+    answered: asyncio.Future[Reply]
     """Fails with `NobodyAnswers`."""
     link: str | None = None
 
     def request(self) -> ElicitRequest:
         """Return the question as it is sent."""
-        return form_request(self.text, self.choices) if self.link is None else link_request(self.text, self.link)
+        if self.link is None:
+            return form_request(self.question)
+        return link_request(self.question.text, self.link)
 
     def take(self, answer: object) -> None:
         """Take what the user answered."""
         if not self.answered.done():
-            self.answered.set_result(chosen(answer, self.choices) if self.link is None else _opened(answer))
+            self.answered.set_result(chosen(answer, self.question) if self.link is None else _opened(answer))
 
 
 @dataclass(slots=True)
@@ -136,22 +145,22 @@ class _Suspended:
     questions: dict[str, _Question] = field(default_factory=dict)
     asked: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def approve(self, text: str, choices: Sequence[str]) -> str | None:
+    async def approve(self, question: Question) -> Reply:
         """Ask a question; as `caller.Ask`."""
-        return await self._answered("approve", text, choices, self.link)
+        return await self._answered("approve", question, self.link)
 
     async def open(self, text: str, link: str) -> bool:
         """Ask to open a link; as `caller.OpenLink`."""
-        return await self._answered("open", text, (), link) is not None
+        return (await self._answered("open", Question(plain=text), link)).choice is not None
 
-    async def _answered(self, kind: str, text: str, choices: Sequence[str], link: str | None) -> str | None:
+    async def _answered(self, kind: str, question: Question, link: str | None) -> Reply:
         if self.absent:
             raise NobodyAnswers
         if self.rounds >= ROUNDS_MAX:
             raise NoMoreQuestions(self.rounds)
         name = f"{kind}_{secrets.token_hex(4)}"
-        answered: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-        self.questions[name] = _Question(text, choices, answered, link)
+        answered: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self.questions[name] = _Question(question, answered, link)
         self.asked.set()
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
@@ -422,9 +431,9 @@ def _asking(held: _Suspended) -> Ask:
     one_at_a_time = asyncio.Lock()
     absent = False
 
-    async def ask(text: str, choices: Sequence[str]) -> str | None:
+    async def ask(question: Question) -> Reply:
         nonlocal absent
-        form = _form(choices)
+        text, form = question.text, _form(question)
         try:
             async with one_at_a_time, asyncio.timeout(ANSWER_SECONDS):
                 if absent:
@@ -434,8 +443,8 @@ def _asking(held: _Suspended) -> Ask:
             absent = True
             raise NobodyAnswers from None
         except MCPError:
-            return None
-        return chosen(answer, choices)
+            return NO
+        return chosen(answer, question)
 
     return ask
 
@@ -465,23 +474,23 @@ async def _elicit_url(context: Context[Any, Any], text: str, link: str) -> Elici
     return await session.elicit_url(visible(text), link, mark, related_request_id=context.request_id)
 
 
-async def _asked_to_open(held: _Suspended, link: str, text: str, _choices: Sequence[str]) -> str | None:
+async def _asked_to_open(held: _Suspended, link: str, question: Question) -> Reply:
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
-            answer = await _asked(held, lambda context: _elicit_url(context, text, link))
+            answer = await _asked(held, lambda context: _elicit_url(context, question.text, link))
     except TimeoutError:
         raise NobodyAnswers from None
     except MCPError:
-        return None
+        return NO
     return _opened(answer)
 
 
 async def _open(held: _Suspended, text: str, link: str) -> bool:
-    return await _asked_to_open(held, link, text, ()) is not None
+    return (await _asked_to_open(held, link, Question(plain=text))).choice is not None
 
 
-def _opened(answer: object) -> str | None:
-    return "" if isinstance(answer, ElicitResult) and answer.action == "accept" else None
+def _opened(answer: object) -> Reply:
+    return Reply(choice="") if isinstance(answer, ElicitResult) and answer.action == "accept" else NO
 
 
 def link_request(text: str, link: str) -> ElicitRequest:
@@ -489,25 +498,40 @@ def link_request(text: str, link: str) -> ElicitRequest:
     return ElicitRequest(params=ElicitRequestURLParams(message=visible(text), url=link))
 
 
-def form_request(text: str, choices: Sequence[str]) -> ElicitRequest:
+def form_request(question: Question) -> ElicitRequest:
     """Return a question to a user as it is sent."""
-    return ElicitRequest(params=ElicitRequestFormParams(message=visible(text), requested_schema=_form(choices)))
+    form = ElicitRequestFormParams(message=visible(question.text), requested_schema=_form(question))
+    return ElicitRequest(params=form)
 
 
-def _form(choices: Sequence[str]) -> dict[str, Any]:
-    fields = {"approve": _APPROVE}
+def _form(question: Question) -> dict[str, Any]:
+    fields, choices = {"approve": _APPROVE}, question.choices
     if choices:
         covers = {"type": "string", "title": "What does a yes cover?", "enum": [*choices], "default": choices[0]}
         fields[_COVERS] = covers
+    if len(question.calls) > 1:
+        fields["refused"] = _REFUSED
+    if question.calls:
+        fields["reason"] = _REASON
     return {"type": "object", "properties": fields, "required": ["approve"]}
 
 
-def chosen(answer: object, choices: Sequence[str]) -> str | None:
-    """Return what of the choices a user said yes to, or None for a no."""
+def chosen(answer: object, question: Question) -> Reply:
+    """Return what a user answered to a question by a form."""
     if not isinstance(answer, ElicitResult) or answer.action != "accept":
-        return None
+        return NO
     content: Mapping[str, object] = answer.content or {}
-    if content.get("approve") is not True:
-        return None
-    covers = content.get(_COVERS)
-    return next((each for each in choices if each == covers), choices[0] if choices else "")
+    choices, covers = question.choices, content.get(_COVERS)
+    return reply_of(
+        approves=content.get("approve") is True,
+        choice=next((each for each in choices if each == covers), choices[0] if choices else ""),
+        reason=str(content.get("reason") or ""),
+        refused=str(content.get("refused") or ""),
+    )
+
+
+def client_named(context: Context[Any, Any]) -> str:
+    """Return what the client's program calls itself, and its version; empty where it does not say."""
+    params = context.session.client_params
+    info = None if params is None else params.client_info
+    return "" if info is None else f"{info.name} {info.version}"[:_CLIENT_CHARS_MAX]

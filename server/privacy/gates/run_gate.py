@@ -25,6 +25,7 @@ from ...base.errors import PrivacyFailed, ServerError
 from ...base.host_call import Answer, Answers, HostCall
 from ...base.host_work import Account, charged_to
 from ...governance.caller import RUNNING, Caller, Progress
+from ...governance.questions import Question, Reply
 from ..privacy import FileText, Privacy, is_harmless
 from ..reading.file_texts import is_packed
 from ..tokens.parts import Exchange, Text, Tree, collected, part_of, replaced
@@ -334,9 +335,10 @@ class Gate:
         if ask is None or not self._privacy.filters:
             return caller
 
-        async def ask_with_tokens(question: str, choices: Sequence[str]) -> str | None:
+        async def ask_with_tokens(question: Question) -> Reply:
             await self.learned()
-            return await ask(await self._privacy.hide_text(caller.scope, question), choices)
+            hidden = await self._privacy.hide_value(caller.scope, cast("Json", question.told()))
+            return await ask(Question.model_validate(hidden).changed(choices=question.choices))
 
         return replace(caller, ask=ask_with_tokens)
 

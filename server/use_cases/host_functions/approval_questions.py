@@ -2,7 +2,9 @@
 
 A program is judged as a whole before it starts: what is not allowed in it ends it before anything is called, and what
 needs a yes is asked about in one question. The program says itself which calls stand in it, so that nothing depends on
-what it says: each call is judged again when it is made.
+what it says: each call is judged again when it is made. A yes covers calls that name the parties, places and sums that
+the question showed, and no more of them than it showed. A program that may call tools in ways that it does not name
+has no call covered whose number is not known. Calls that wait at the same time make one question.
 """
 
 from __future__ import annotations
@@ -19,25 +21,46 @@ from ....tools_registry.configuration import ServerConfig
 from ....tools_registry.errors import RegistryError, ToolAmbiguous, ToolUnknown
 from ....tools_registry.models import Tool
 from ...base.host_work import Kind, checked, in_thread
-from ...base.identity import Right
+from ...base.identity import DEFAULT_TENANT, Right
 from ...governance.audit.trail import ToolCallLine
-from ...governance.caller import Ask, NoMoreQuestions
+from ...governance.caller import Ask, Caller, NoMoreQuestions
+from ...governance.questions import (
+    ALWAYS,
+    EACH_CALL,
+    NAMING_CHARS_MAX,
+    REST,
+    THIS_CALL,
+    THIS_RUN,
+    AskedCall,
+    Question,
+    Reply,
+    fitting,
+    rule_told,
+)
 from ...governance.scopes import is_one_user
 from ..upstream_tools import approval, discovery
-from ..upstream_tools.approval import ALWAYS, EACH_CALL, THIS_CALL, THIS_RUN, Decision
+from ..upstream_tools.approval import Decision
 from ..upstream_tools.wiring import config_of
+from .approvals import Approvals, WaitingCall
 from .broker import Calls, failed
-from .written_calls import CALLS_JUDGED_MAX, Fault, Place, faults, read_places, unknown_faults
+from .written_calls import CALLS_JUDGED_MAX, SHOWN_MAX, Fault, Place, faults, read_places, unknown_faults
 
 if TYPE_CHECKING:
+    from ....tools_registry.upstream.pins import Rule
     from ...privacy.privacy import Privacy
     from ..upstream_tools.registry import Known, Registry
 
-TOOLS_ASKED_MAX = 20
-"""Tools that one question is about; calls of others are asked about when they are made."""
-
+_LATER_SHOWN = 20
+"""Calls that are asked about later which a question shows."""
 _REFUSED_SHOWN = 20
 _LEAVE_OUT = "Leave these calls out."
+
+
+_SETTLE_SECONDS = 0.05
+"""How long a further call is waited for, so that those that are made at the same time make one question."""
+_SETTLE_TIMES_MAX = 10
+_RULES_SHOWN = 5
+"""Calls of one question for which a rule is offered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +72,21 @@ class _Planned:
     places: tuple[Place, ...]
 
 
-async def judge_calls(registry: Registry, calls: Calls, planned: Sequence[Json]) -> Json:
-    """Judge the calls that stand in a program, in the form that `planned_calls` sends.
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """One call that a program says that it makes: whether all that it names `is_known`, and a yes may cover it."""
+
+    planned: _Planned
+    place: Place
+    call: AskedCall
+    is_known: bool
+    is_covered: bool
+
+
+async def judge_calls(
+    registry: Registry, privacy: Privacy, calls: Calls, planned: Sequence[Json], *, hides: bool = False
+) -> Json:
+    """Judge the calls that stand in a program, in the form that `planned_calls` sends; `hides` as it says.
 
     Returns None where the program may start, else `{message, line, instead}`. A call whose failure the program catches
     ends nothing. A name that means no tool, arguments that do not fit and a missing `await` end a program where one
@@ -61,12 +97,15 @@ async def judge_calls(registry: Registry, calls: Calls, planned: Sequence[Json])
         return None  # the calls will say it
     try:
         with calls.waits.for_server():
-            return await _judged(registry, calls, read_places(planned, calls.skill_sources))
+            named = read_places(planned, calls.skill_sources)
+            return await _judged(registry, privacy, calls, named, hides=hides)
     except RegistryError:
         return None  # the calls will say it
 
 
-async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Place]]) -> Json:
+async def _judged(
+    registry: Registry, privacy: Privacy, calls: Calls, named: Mapping[str, list[Place]], *, hides: bool
+) -> Json:
     known = await registry.known(named, calls.caller.identity)
     refused: list[tuple[int, str]] = []
     to_ask: dict[str, _Planned] = {}
@@ -84,25 +123,96 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Pla
                 calls.audit.tool_called(calls.caller, calls.run_id, line)
             continue
         allowed.append((found, places))
-        if await _needs_asking(registry, calls, found, server):
+        if _needs_asking(calls, found, server):
             before = to_ask.get(found.full_name)  # under another of its names
             earlier = () if before is None else before.places
             to_ask[found.full_name] = _Planned(found, server, (*earlier, *places))
-            if calls.caller.ask is None and not calls.dry_run:
-                refused += [place.said(_why_unasked(calls, found, server)) for place in ending]
+    open_calls = await _not_allowed(
+        registry, calls, await _shown_calls(privacy, calls, [*to_ask.values()], hides=hides)
+    )
+    if calls.caller.ask is None and not calls.dry_run:
+        refused += [
+            each.place.said(_why_unasked(calls, each.planned.tool, each.planned.server))
+            for each in open_calls
+            if each.place.ends_program
+        ]
     wrong = await _faults(registry, calls, known, named, allowed)
     if refused or any(each.certain for each in wrong):
         if await _are_old(registry, wrong):
-            return await _judged(registry, calls, named)
+            return await _judged(registry, privacy, calls, named, hides=hides)
         instead = _LEAVE_OUT if refused else "Correct these calls, and run the program again."
         asked = [each.tool for each in to_ask.values()] if refused else []
         first = "Correct the calls that are wrong. " if wrong and refused else ""
         refused += [(each.line, each.why) for each in wrong]
         return await _refusal(registry, calls, refused, asked, instead=instead, first=first)
     are_all_known = sum(map(len, named.values())) < CALLS_JUDGED_MAX
-    if not to_ask or calls.caller.ask is None or not are_all_known:
+    if calls.caller.ask is None or not are_all_known:
         return None
-    return await _asked_at_start(registry, calls, list(to_ask.values()))
+    return await _asked_at_start(registry, calls, open_calls)
+
+
+async def _shown_calls(privacy: Privacy, calls: Calls, planned: Sequence[_Planned], *, hides: bool) -> list[_Shown]:
+    """Return the calls that a program says that it makes, those first that destroy something, then by their lines."""
+    if not planned:
+        return []
+    written = await in_thread(Kind.SEARCH, partial(_written, planned))
+    kept = await privacy.kept_value(calls.caller.scope, [each.arguments for each in written])  # before it is cut
+    told = cast("Sequence[Mapping[str, Json]]", kept)
+    return await in_thread(Kind.SEARCH, partial(_shown, written, told, hides=hides))
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    planned: _Planned
+    place: Place
+    arguments: Mapping[str, Json]
+    computed: Mapping[str, str]
+    times: int | None
+
+
+def _written(planned: Sequence[_Planned]) -> list[_Written]:
+    from ..upstream_tools.tool_arguments import as_sent, names_by_position
+
+    found: list[_Written] = []
+    for each in sorted(planned, key=lambda each: approval.order(each.tool)):
+        names = names_by_position(each.tool)
+        for place in sorted(each.places, key=_order):
+            for one in checked(place.shown, every=1):
+                given, computed = dict(one.given), dict(one.computed)
+                for name, value in zip(names, one.positional, strict=False):
+                    match value:
+                        case [known]:
+                            given.setdefault(name, known)
+                        case text:
+                            computed.setdefault(name, str(text))
+                found.append(_Written(each, place, as_sent(each.tool, given), computed, one.times))
+            if place.hides:
+                found.append(_Written(each, place, {}, {REST: ""}, None))
+    return found[:SHOWN_MAX]
+
+
+def _shown(written: Sequence[_Written], kept: Sequence[Mapping[str, Json]], *, hides: bool) -> list[_Shown]:
+    found: list[_Shown] = []
+    for each, arguments in checked(zip(written, kept, strict=True), every=1):
+        place = each.place
+        line = f"line {place.line}" if place.skill is None else f"line {place.line} of the skill {place.skill.key}"
+        call = approval.asked_before(each.planned.tool, arguments, each.computed).changed(place=line, times=each.times)
+        is_known = not any(one.identifying and one.computed is not None for one in call.arguments)
+        is_covered = is_known and not (hides and each.times is None) and call.naming_chars <= NAMING_CHARS_MAX
+        found.append(_Shown(each.planned, place, call, is_known, is_covered))
+    return found
+
+
+async def _not_allowed(registry: Registry, calls: Calls, shown: Sequence[_Shown]) -> list[_Shown]:
+    """Return the calls that no rule of the user allows; what a rule may allow is told when the call is made."""
+    tools = {each.call.full_name: each.planned.tool for each in shown}
+    rules = {name: await _rules(registry, calls, tool) for name, tool in tools.items()}
+
+    def may_be_allowed(each: _Shown) -> bool:
+        of_tool = rules[each.call.full_name]
+        return any(rule.allows(each.call.naming) for rule in of_tool) if each.is_known else bool(of_tool)
+
+    return [each for each in shown if not may_be_allowed(each)]
 
 
 def _ruling(registry: Registry, calls: Calls, known: Known, found: Tool | ToolUnknown) -> ServerConfig | str | None:
@@ -132,13 +242,11 @@ def _why_unasked(calls: Calls, tool: Tool, server: ServerConfig) -> str:
     return approval.why_unasked(tool, server, may_approve=calls.caller.identity.may(Right.APPROVE))
 
 
-async def _needs_asking(registry: Registry, calls: Calls, tool: Tool, server: ServerConfig) -> bool:
+def _needs_asking(calls: Calls, tool: Tool, server: ServerConfig) -> bool:
     """Return whether a user has to say yes before a tool is called; in a dry run, which else makes up its answer."""
     if calls.dry_run:
-        runs = approval.runs_dry(tool, server, is_granted=True) and not approval.runs_dry(tool, server)
-    else:
-        runs = approval.decide(tool, server) is Decision.ASK
-    return runs and not await is_granted(registry, calls, tool)
+        return approval.runs_dry(tool, server, is_granted=True) and not approval.runs_dry(tool, server)
+    return approval.decide(tool, server) is Decision.ASK
 
 
 async def _faults(
@@ -168,40 +276,85 @@ async def _are_old(registry: Registry, wrong: Iterable[Fault]) -> bool:
     return any([await registry.refresh(server) for server in sorted(servers)])
 
 
-async def _asked_at_start(registry: Registry, calls: Calls, planned: Sequence[_Planned]) -> Json:
+async def _asked_at_start(registry: Registry, calls: Calls, shown: Sequence[_Shown]) -> Json:
     assert calls.caller.ask is not None
-    question = await in_thread(Kind.SEARCH, partial(_question_at_start, calls.source, calls.skill_sources, planned))
-    if question is None:
+    by_key: dict[str, list[_Shown]] = {}
+    for each in shown:
+        if each.is_covered:
+            by_key.setdefault(each.call.key, []).append(each)
+    if not by_key:
         return None  # each call is asked about when it is made
-    planned = [each for each in planned if each.tool.full_name in question.covers]
-    always = [ALWAYS] if is_one_user(calls.caller.scope) else []
-    choices = [THIS_RUN, *always, *([] if calls.dry_run else [EACH_CALL])]
-    text = question.text + approval.OF_DRY_RUN if calls.dry_run else question.text
-    names, taken = question.covers, calls.approvals.taken
+    question, asked = await in_thread(Kind.SEARCH, partial(_question_at_start, calls, by_key, shown))
+    tools = {each.full_name for each in asked}
+    taken, approvals = calls.approvals.taken, calls.approvals
     try:
         with calls.waits.for_user():
-            answer = await _answer(calls, calls.caller.ask, text, choices, names)
+            reply = await _answer(calls, calls.caller.ask, question, tools)
     except NoMoreQuestions:
         return None  # each call will say so
-    if answer is None:
-        if calls.dry_run or all(place.caught for each in planned for place in each.places):
-            calls.approvals.declined |= names
-            return None
+    made = [one for each in asked for one in by_key[each.key]]
+    if reply.choice is None and not calls.dry_run and not all(each.place.caught for each in made):
         refused = [
-            place.said(approval.why_not_approved(each.tool))
-            for each in planned
-            for place in each.places
-            if not place.caught
+            each.place.said(approval.why_not_approved(each.planned.tool, reply.reason))
+            for each in made
+            if not each.place.caught
         ]
-        return await _refusal(registry, calls, refused, [each.tool for each in planned])
-    if answer == EACH_CALL:
-        calls.approvals.one_by_one |= names
-    else:
-        calls.approvals.grant(names, taken)
-    if answer == ALWAYS:
-        for each in planned:
-            await registry.approve(each.tool, calls.caller.scope)
+        return await _refusal(registry, calls, refused, [each.planned.tool for each in made])
+    if reply.choice == EACH_CALL:
+        approvals.one_by_one |= tools
+    for number, call in enumerate(asked, 1):
+        if reply.choice is None or number in reply.refused:
+            approvals.declined[call.key] = reply.reason
+        elif reply.choice != EACH_CALL:
+            approvals.grant(call.key, taken, call.times)
+            if reply.choice == ALWAYS:
+                await registry.approve(by_key[call.key][0].planned.tool, calls.caller.scope, approval.rule_of(call))
     return None
+
+
+def _question_at_start(
+    calls: Calls, by_key: Mapping[str, Sequence[_Shown]], shown: Sequence[_Shown]
+) -> tuple[Question, Sequence[AskedCall]]:
+    """Return the question, and the calls that a yes to it covers, in their order."""
+    every = [approval.as_one([each.call for each in alike]) for alike in checked(by_key.values(), every=1)]
+    asked = every[: fitting(every)]
+    later = [approval.as_one([each.call]) for each in shown if not each.is_covered]
+    tools = {each.call.full_name: (each.planned.tool, each.planned.server) for each in shown}
+    names = dict.fromkeys(each.full_name for each in (*asked, *later))
+    covers = approval.COVERS_SHOWN + (approval.OF_DRY_RUN if calls.dry_run else "")
+    question = _question(calls, asked, [tools[name] for name in names], covers, [] if calls.dry_run else [EACH_CALL])
+    few = later[:_LATER_SHOWN]
+    left = len(every) - len(asked) + len(later) - len(few)
+    return question.changed(later=tuple(few), left=left), asked
+
+
+def _question(
+    calls: Calls,
+    asked: Sequence[AskedCall],
+    tools: Sequence[tuple[Tool, ServerConfig]],
+    covers: str,
+    others: Sequence[str],
+    *,
+    first: Sequence[str] = (THIS_RUN,),
+) -> Question:
+    """Return a question about calls, with `first` of what a yes may cover, `others` last."""
+    has_rules = is_one_user(calls.caller.scope) and len(asked) <= _RULES_SHOWN
+    rules = [(each.shown_name, approval.rule_of(each)) for each in asked] if has_rules else []
+    return Question(
+        title=approval.title_of(calls.outermost.source),
+        who=_who(calls.caller),
+        calls=tuple(asked),
+        effects=approval.effects(tools),
+        covers=covers,
+        rules=tuple(rule_told(name, rule.arguments, rule.limits) for name, rule in rules),
+        choices=(*first, *([ALWAYS] if has_rules else []), *others),
+    )
+
+
+def _who(caller: Caller) -> str:
+    who = caller.identity
+    tenant = "" if who.tenant == DEFAULT_TENANT else f" of {who.tenant}"
+    return f"{who.principal}{tenant}{f', through {caller.client}' if caller.client else ''}"
 
 
 async def approved(
@@ -216,69 +369,142 @@ async def approved(
 ) -> None:
     """Return once a call that needs a yes may be made. Raises `HostCallError` where it may not.
 
-    A yes to more than this call is kept for the tool's name, or as `kept_as`.
+    A yes is kept for the tool's name, or as `kept_as`.
     """
-    kept = tool if kept_as is None else replace(tool, name=kept_as)
-    if await is_granted(registry, calls, kept):
+    kept, approvals = tool if kept_as is None else replace(tool, name=kept_as), calls.approvals
+    call = await _asked_call(privacy, calls, kept, arguments)
+    if approvals.spend(call.key) or await _is_ruled(registry, calls, kept, call):
         return
-    ask, name = calls.caller.ask, kept.full_name
-    if ask is None:
+    if calls.caller.ask is None:
         await _fail(registry, calls, tool, _why_unasked(calls, tool, server))
-    if name in calls.approvals.declined:
-        await _fail(registry, calls, tool, approval.why_not_approved(tool))
-    told_of = await privacy.kept_value(calls.caller.scope, dict(arguments))  # before anything of it is cut
-    question = approval.question(tool, server, cast("Mapping[str, Json]", told_of))
-    with calls.waits.for_user():
-        async with calls.approvals.asking.setdefault(name, asyncio.Lock()):  # an answer may cover those that wait here
-            if calls.approvals.grants(name):
-                return
-            try:
-                answer = await _asked_in_run(calls, ask, name, question)
-            except NoMoreQuestions as error:
-                raise failed(approval.why_no_more_questions(tool, server, error.asked)) from error
-    if answer is None:
-        await _fail(registry, calls, tool, approval.why_not_approved(tool))
-    if answer == ALWAYS:
-        await registry.approve(kept, calls.caller.scope)
+    if call.key in approvals.declined:
+        await _fail(registry, calls, tool, approval.why_not_approved(tool, approvals.declined[call.key]))
+    if call.naming_chars > NAMING_CHARS_MAX:
+        await _fail(registry, calls, tool, approval.why_too_long(tool))
+    waiting = WaitingCall(call, tool, server)
+    approvals.waiting.append(waiting)
+    try:
+        with calls.waits.for_user():
+            while not waiting.is_answered:
+                async with approvals.turn:  # an answer may cover those that wait here
+                    if not waiting.is_answered:
+                        await _ask_those_that_wait(registry, calls, calls.caller.ask)
+    finally:
+        if waiting in approvals.waiting:
+            approvals.waiting.remove(waiting)
+    if waiting.refused is not None:
+        await _fail(registry, calls, tool, waiting.refused)
 
 
-async def _asked_in_run(calls: Calls, ask: Ask, name: str, question: str) -> str | None:
-    """Ask about one call of a tool. From the second question about it on, a plain yes covers the rest of the run.
+async def _asked_call(privacy: Privacy, calls: Calls, tool: Tool, arguments: Mapping[str, Json]) -> AskedCall:
+    """Return a call as its user is asked about it: with tokens where everything is filtered, before it is cut."""
+    kept = await privacy.kept_value(calls.caller.scope, dict(arguments))
 
-    So the questions of a run are bounded by its tools, unless its user wants to be asked about each call.
+    def asked() -> AskedCall:
+        call = approval.asked_call(tool, cast("Mapping[str, Json]", kept))
+        _ = call.key, call.naming_chars  # which are kept with it, and take as long as it is large
+        return call
+
+    return await in_thread(Kind.SEARCH, asked)
+
+
+async def _ask_those_that_wait(registry: Registry, calls: Calls, ask: Ask) -> None:
+    """Ask one question about the calls that wait, as many as it has room for, and note the answer with each.
+
+    From the second question about the same call on, a plain yes covers the rest of the run. So the questions of a run
+    are bounded by what it names, unless its user wants to be asked about each call.
     """
-    approvals, taken = calls.approvals, calls.approvals.taken
-    always = [ALWAYS] if is_one_user(calls.caller.scope) else []
-    covers_run = name in approvals.asked and name not in approvals.one_by_one
-    choices = [THIS_RUN, *always, THIS_CALL] if covers_run else [THIS_CALL, THIS_RUN, *always]
-    answer = await _answer(calls, ask, question + approval.COVERS_RUN if covers_run else question, choices, {name})
-    approvals.asked.add(name)
-    if answer in {THIS_RUN, ALWAYS}:
-        approvals.grant({name}, taken)
-    elif covers_run and answer == THIS_CALL:
-        approvals.one_by_one.add(name)
-    return answer
+    approvals = calls.approvals
+    await _settled(approvals)
+    for each in approvals.waiting[:]:
+        if approvals.spend(each.call.key):
+            _take(approvals, each)
+    by_key: dict[str, list[WaitingCall]] = {}
+    for each in approvals.waiting:
+        by_key.setdefault(each.call.key, []).append(each)
+    if not by_key:
+        return
+    asked, question = await in_thread(Kind.SEARCH, partial(_question_about, calls, by_key))
+    alike = [each for call in asked for each in by_key[call.key]]
+    taken, tools = approvals.taken, {each.full_name for each in asked}
+    try:
+        reply = await _answer(calls, ask, question, tools)
+    except NoMoreQuestions as error:
+        for each in alike:
+            _take(approvals, each, approval.why_no_more_questions(each.tool, each.server, error.asked))
+        return
+    for number, call in enumerate(asked, 1):
+        approvals.asked.add(call.key)
+        is_refused = reply.choice is None or number in reply.refused
+        for each in by_key[call.key]:
+            _take(approvals, each, approval.why_not_approved(each.tool, reply.reason) if is_refused else None)
+        if is_refused:
+            continue
+        if reply.choice in {THIS_RUN, ALWAYS}:
+            approvals.grant(call.key, taken, None)
+        elif question.choices[0] == THIS_RUN:
+            approvals.one_by_one.add(call.full_name)
+        if reply.choice == ALWAYS:
+            kept = replace(by_key[call.key][0].tool, name=call.tool)
+            await registry.approve(kept, calls.caller.scope, approval.rule_of(call))
 
 
-async def _answer(calls: Calls, ask: Ask, question: str, choices: Sequence[str], tools: Collection[str]) -> str | None:
+def _question_about(calls: Calls, by_key: Mapping[str, Sequence[WaitingCall]]) -> tuple[Sequence[AskedCall], Question]:
+    """Return the calls that a question about those that wait has room for, and the question."""
+    every = [approval.as_one([each.call for each in alike]) for alike in checked(by_key.values(), every=1)]
+    asked, approvals = every[: fitting(every)], calls.approvals
+    covers_run = all(call.key in approvals.asked and call.full_name not in approvals.one_by_one for call in asked)
+    first, others = ((THIS_RUN,), [THIS_CALL]) if covers_run else ((THIS_CALL, THIS_RUN), [])
+    covers = approval.COVERS_RUN if covers_run else approval.COVERS_CALL
+    tools = {call.full_name: (by_key[call.key][0].tool, by_key[call.key][0].server) for call in asked}
+    question = _question(calls, asked, [*tools.values()], covers, others, first=first)
+    return asked, question
+
+
+async def _settled(approvals: Approvals) -> None:
+    """Wait until no further call comes to those that wait."""
+    for _ in range(_SETTLE_TIMES_MAX):
+        before = len(approvals.waiting)
+        await asyncio.sleep(_SETTLE_SECONDS)
+        if len(approvals.waiting) == before:
+            return
+
+
+def _take(approvals: Approvals, waiting: WaitingCall, refused: str | None = None) -> None:
+    waiting.is_answered, waiting.refused = True, refused
+    if waiting in approvals.waiting:
+        approvals.waiting.remove(waiting)
+
+
+async def _answer(calls: Calls, ask: Ask, question: Question, tools: Collection[str]) -> Reply:
     """Return what the user answers to a question about tools, as the audit log has it too."""
     run_id = calls.run_id
     named = [tool.removesuffix("\0") for tool in tools]
     calls.audit.approval_asked(calls.caller, run_id, named)
     decision = "none"
     try:
-        answer = await ask(question, choices)
-        decision = "declined" if answer is None else f"approved: {answer or THIS_CALL}"
+        reply = await ask(question)
+        decision = "declined" if reply.choice is None else f"approved: {reply.choice or THIS_CALL}"
+        decision += f", but for {len(reply.refused)}" if reply.choice is not None and reply.refused else ""
     finally:
         calls.audit.approval_answered(calls.caller, run_id, named, decision, by="client")
-    return answer
+    return reply
 
 
-async def is_granted(registry: Registry, calls: Calls, tool: Tool) -> bool:
-    """Return whether the user said yes to further calls of a tool: in this run, or always."""
-    if calls.approvals.grants(tool.full_name):
-        return True
-    return is_one_user(calls.caller.scope) and await registry.is_approved(tool, calls.caller.scope)
+async def is_granted(
+    registry: Registry, privacy: Privacy, calls: Calls, tool: Tool, arguments: Mapping[str, Json]
+) -> bool:
+    """Return whether the user said yes to a call before it is made: in this run, or always."""
+    call = await _asked_call(privacy, calls, tool, arguments)
+    return calls.approvals.grants(call.key) or await _is_ruled(registry, calls, tool, call)
+
+
+async def _is_ruled(registry: Registry, calls: Calls, tool: Tool, call: AskedCall) -> bool:
+    return any(rule.allows(call.naming) for rule in await _rules(registry, calls, tool))
+
+
+async def _rules(registry: Registry, calls: Calls, tool: Tool) -> list[Rule]:
+    return await registry.rules(tool, calls.caller.scope) if is_one_user(calls.caller.scope) else []
 
 
 async def _fail(registry: Registry, calls: Calls, tool: Tool, why: str) -> NoReturn:
@@ -341,37 +567,5 @@ def _lines(lines: Sequence[int]) -> str:
     return f"Line {shown}" if len(set(lines)) == 1 else f"Lines {shown}"
 
 
-def _question_at_start(
-    source: str, skill_sources: Mapping[str, str], planned: Sequence[_Planned]
-) -> approval.StartQuestion | None:
-    lines: dict[str | None, list[str]] = {None: _lines_of(source)}
-    lines |= {key: _lines_of(text) for key, text in checked(skill_sources.items(), every=1)}
-    to_show: list[tuple[Tool, ServerConfig, list[approval.ShownCall]]] = []
-    for each in planned:
-        shown: dict[approval.ShownCall, None] = {}
-        for place in checked(sorted(each.places, key=_order), every=1):
-            key = None if place.skill is None else place.skill.key
-            text = _text(lines.get(key, ()), place.line, place.last_line)
-            shown[approval.ShownCall(place.line, text, key)] = None
-        to_show.append((each.tool, each.server, list(shown)))
-    return approval.question_at_start(to_show, TOOLS_ASKED_MAX)
-
-
 def _order(place: Place) -> tuple[str, int, int]:
     return "" if place.skill is None else place.skill.key, place.line, place.last_line
-
-
-def _lines_of(source: str) -> list[str]:
-    return source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-
-
-def _text(source: Sequence[str], first: int, last: int) -> str:
-    """Return the text of a call; of one that is longer than a question shows, at least that much of its beginning."""
-    taken: list[str] = []
-    room = approval.SHOWN_CHARS_MAX
-    for number in range(first - 1, min(max(first, last), len(source))):
-        taken.append(source[number].strip()[: room + 1])
-        room -= len(taken[-1]) + 1
-        if room < 0:
-            break
-    return "\n".join(taken)

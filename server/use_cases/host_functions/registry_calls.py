@@ -61,9 +61,9 @@ class RegistryCalls:
     save: Save
 
     @host_function()
-    async def judge_calls(self, run: Calls, /, *, calls: list[Json]) -> Json:
+    async def judge_calls(self, run: Calls, /, *, calls: list[Json], hides: bool = False) -> Json:
         """Judge the calls that stand in a program; see `approval_questions`."""
-        return await judge_calls(self.registry, run, calls)
+        return await judge_calls(self.registry, self.privacy, run, calls, hides=hides)
 
     @host_function()
     async def call_tool(
@@ -105,9 +105,7 @@ class RegistryCalls:
                     raise HostCallError(f"{error}{self.privacy.why_tokens(given)}", type=error.type) from error
                 judged = tool, fitting
                 server, decision = await self._judged(line, tool)  # again: it may just have said what else it does
-                if calls.dry_run and not approval.runs_dry(
-                    tool, server, is_granted=await is_granted(registry, calls, tool)
-                ):
+                if calls.dry_run and not await self._runs_dry(calls, tool, server, fitting):
                     line.dry()
                     calls.log.forget(entry)
                     return await self._noted_down(calls, tool, fitting, approval.may_write(tool, server))
@@ -192,6 +190,12 @@ class RegistryCalls:
         calls.log.called_chars += chars
         if server not in calls.log.definitions:
             calls.log.definitions[server] = await self.registry.definition_chars(server)
+
+    async def _runs_dry(self, calls: Calls, tool: Tool, server: ServerConfig, arguments: Mapping[str, Json]) -> bool:
+        """Return whether a dry run makes a call."""
+        if approval.runs_dry(tool, server) or not approval.runs_dry(tool, server, is_granted=True):
+            return approval.runs_dry(tool, server)
+        return await is_granted(self.registry, self.privacy, calls, tool, arguments)
 
     async def _meant(self, line: AuditedCall, name: str) -> Tool:
         """Return the tool that a name means; one that the policy hides is noted for the audit log alone."""

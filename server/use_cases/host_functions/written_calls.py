@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ....tools_registry.describing.details import Describer
 
 CALLS_JUDGED_MAX = 200
+SHOWN_MAX = 1_000
+"""Different calls of one place that are taken for a question."""
 ARGUMENTS_JUDGED_MAX = 1_000
 """A call with more arguments is judged when it is made."""
 _JUDGING_SECONDS = 2.0
@@ -39,6 +41,19 @@ class WrittenCall:
     unawaited: bool
     certain: bool
     plain_function: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCall:
+    """What a source says of a call before it is made; `times` is how often at most, None where it does not say.
+
+    `positional` has `[value]` for a value that is known, else the text from which it is computed, as `computed` does.
+    """
+
+    given: Mapping[str, Json]
+    computed: Mapping[str, str]
+    positional: Sequence[Json]
+    times: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +79,9 @@ class Place:
     caught: bool
     calls: tuple[WrittenCall, ...]
     last_line: int
+    shown: tuple[ShownCall, ...] = ()
+    hides: bool = False
+    """Whether there are calls that `shown` does not tell."""
     skill: SkillSource | None = None
 
     @property
@@ -101,15 +119,27 @@ def read_places(sent: Sequence[Json], skills: Container[str] = ()) -> dict[str, 
     named: dict[str, list[Place]] = {}
     for each in sent[:CALLS_JUDGED_MAX]:
         match each:
-            case [str(name), int(line), bool(caught), list(calls), int(last), *where] if (
+            case [str(name), int(line), bool(caught), list(calls), int(last), list(shown), *where] if (
                 _is_line(line) and _is_line(last) and len(name) <= _NAME_CHARS_MAX
             ):
                 skill = _skill_source(where)
                 if where and (skill is None or skill.key not in skills):
                     continue
                 read = tuple(call for each in calls[:CALLS_JUDGED_MAX] if (call := _read(line, each)) is not None)
-                named.setdefault(name, []).append(Place(line, caught, () if skill else read, last, skill))
+                told = tuple(one for each in shown[:SHOWN_MAX] if (one := _shown(each)) is not None)
+                hides = len(told) < len(shown)
+                named.setdefault(name, []).append(Place(line, caught, () if skill else read, last, told, hides, skill))
     return named
+
+
+def _shown(sent: Json) -> ShownCall | None:
+    match sent:
+        case [dict(given), dict(computed), list(positional), None | int() as times] if len(given) + len(computed) + len(
+            positional
+        ) <= ARGUMENTS_JUDGED_MAX and (times is None or times > 0):
+            texts = {name: text for name, text in computed.items() if isinstance(text, str)}
+            return ShownCall(given, texts, positional, times)
+    return None
 
 
 def _skill_source(where: Sequence[Json]) -> SkillSource | None:

@@ -136,8 +136,9 @@ class RunJournal:
         said = self._said()
         if said == self._said_before:
             return {}
-        self._said_before = said
-        return {"said": {name: list(tools) for name, tools in said.items()}}
+        before, self._said_before = self._said_before, said
+        new = {name: sorted({*texts}.difference(before.get(name, ()))) for name, texts in said.items()}
+        return {"said": {name: texts for name, texts in new.items() if texts}}
 
     async def settled(self) -> None:
         """Begin no further call, and wait until none is at work, so that the run can be broken off without harm."""

@@ -11,14 +11,15 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ...base.errors import RequestRefused, ServerError
 from ...base.identity import identity_from
 from ...governance.caller import Caller, NobodyAnswers, NoMoreQuestions, Progress
+from ...governance.questions import NO, Question, Reply
 from ..runs.background.background_reports import execution_of
 from ..runs.request import CodeRequest, Execution, request_of, request_told
 from .peer_link import RUN_SILENT_SECONDS, PeerLost, PeerRefused, PeerUnreached
@@ -134,8 +135,8 @@ class _Following:
             match said:
                 case {"progress": [value, total, str(message)]} if self._progress is not None:
                     await self._progress(float(value), float(total), message)
-                case {"ask": [str(name), str(text), list(choices)]} if self._caller.ask is not None:
-                    self._begin(name, self._caller.ask(text, choices))
+                case {"ask": [str(name), dict(asked)]} if self._caller.ask is not None:
+                    self._begin(name, self._caller.ask(Question.model_validate(asked)))
                 case {"open": [str(name), str(text), str(link)]} if self._caller.open_link is not None:
                     self._begin(name, _chosen(self._caller.open_link(text, link)))
                 case {"end": dict(told)}:
@@ -148,13 +149,13 @@ class _Following:
                     raise RuntimeError("A run failed on another server, whose log says more.")
         raise PeerLost("The answer ended before the run did.")
 
-    def _begin(self, name: str, choice: Awaitable[str | None]) -> None:
-        self._asking.add(asyncio.create_task(self._answer(name, choice)))
+    def _begin(self, name: str, reply: Awaitable[Reply]) -> None:
+        self._asking.add(asyncio.create_task(self._answer(name, reply)))
 
-    async def _answer(self, name: str, choice: Awaitable[str | None]) -> None:
+    async def _answer(self, name: str, reply: Awaitable[Reply]) -> None:
         said: dict[str, object]
         try:
-            said = {"choice": await choice}
+            said = (await reply).told()
         except NobodyAnswers:
             said = {"nobody": True}
         except NoMoreQuestions as refused:
@@ -162,8 +163,8 @@ class _Following:
         await self._link.ask(self._peer, {"kind": ANSWER, "name": name, **said})
 
 
-async def _chosen(opened: Awaitable[bool]) -> str | None:
-    return "" if await opened else None
+async def _chosen(opened: Awaitable[bool]) -> Reply:
+    return Reply(choice="") if await opened else NO
 
 
 def with_questions(request: CodeRequest, questions: Questions, head: Mapping[str, Any]) -> CodeRequest:
@@ -180,24 +181,24 @@ class Questions:
         self._open = open_questions
         self._tell = tell
 
-    async def ask(self, text: str, choices: Sequence[str]) -> str | None:
+    async def ask(self, question: Question) -> Reply:
         """Ask a question; as `caller.Ask`."""
-        return await self._answered("ask", text, list(choices))
+        return await self._answered("ask", question.told())
 
     async def open_link(self, text: str, link: str) -> bool:
         """Ask to open a link; as `caller.OpenLink`."""
-        return await self._answered("open", text, link) is not None
+        return (await self._answered("open", text, link)).choice is not None
 
-    async def _answered(self, kind: str, text: str, more: object) -> str | None:
+    async def _answered(self, kind: str, *asked: object) -> Reply:
         name = secrets.token_hex(16)
         answered = self._open[name] = asyncio.get_running_loop().create_future()
         try:
-            await self._tell({kind: [name, text, more]})
+            await self._tell({kind: [name, *asked]})
             said = await answered
         finally:
             del self._open[name]
         if "choice" in said:
-            return cast("str | None", said["choice"])
+            return Reply.of(said)
         if "asked" in said:
             raise NoMoreQuestions(int(said["asked"]))
         raise NobodyAnswers

@@ -19,6 +19,7 @@ from .background.background_listing import LISTED_TEXTS, ListedRun
 
 if TYPE_CHECKING:
     from ....skills_db.journal.records import Journal as RunRecord
+    from ...governance.questions import Question
     from ...privacy.privacy import Privacy
 
 _OF_ALL = (*LISTED_TEXTS, "context_vars", "arguments", "incomplete", "session", "tools")
@@ -55,6 +56,17 @@ async def hidden_list(privacy: Privacy, runs: Sequence[ListedRun]) -> list[Trans
         told = replaced(told, _listed, found.parts)
         hidden |= zip(own, told, strict=True)
     return [hidden[at] for at in range(len(runs))]
+
+
+async def hidden_question(privacy: Privacy, scope: str, question: Question) -> Question:
+    """Return a question as it is shown beside its client: what names parties, places and sums stays as it is.
+
+    Without that nobody can answer it. Raises `PrivacyFailed`.
+    """
+    if privacy.is_off:
+        return question
+    texts = cast("Json", question.texts())
+    return question.with_texts(cast("list[list[object]]", await privacy.hide_value(scope, texts)))
 
 
 def _listed(told: list[Transcript], exchange: Exchange) -> list[Transcript]:

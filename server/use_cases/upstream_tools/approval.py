@@ -8,23 +8,32 @@ tool without such a statement counts as one that writes.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import NamedTuple
 
+from ....sandbox.job import Json
 from ....tools_registry.configuration import Approve, ServerConfig
 from ....tools_registry.models import Tool
-from ...base.arguments import shown
+from ....tools_registry.upstream.pins import Rule
 from ...base.host_work import checked
 from ...base.identity import Right
+from ...governance.provenance.parties import identifying, is_sum
+from ...governance.questions import (
+    NAMING_CHARS_MAX,
+    REASON_CHARS_MAX,
+    REST,
+    SAMPLES,
+    THIS_RUN,
+    AskedArgument,
+    AskedCall,
+    named,
+    quoted,
+)
 
-SHOWN_CHARS_MAX = 4_000
-"""Characters of the calls, or of the arguments of one call, in a question."""
-_VALUE_CHARS_MAX = 1_000
 _NAME_CHARS_MAX = 120
+_TITLE_SOUGHT_CHARS = 10_000
 _NAMES_SHOWN = 8
-_LINES_SHOWN = 8
+_PLACES_SHOWN = 8
 _DESTROYING = re.compile(
     "delete|destroy|drop|erase|overwrite|purge|remove|revoke|truncate|uninstall|wipe", re.IGNORECASE
 )
@@ -33,19 +42,17 @@ _WRITING = re.compile(
     re.IGNORECASE,
 )
 """Words that put a call first in a question; they decide nothing else."""
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,150}")
-
-THIS_CALL = "this call"
-THIS_RUN = "this tool in this run"
-ALWAYS = "this tool always"
-EACH_CALL = "ask at each call"
-"""What a yes covers, as a user chooses it."""
-
+COVERS_SHOWN = "A yes covers these calls as they are shown, and none that names another party, place or sum."
+COVERS_CALL = (
+    f'A yes covers no other call; "{THIS_RUN}" covers each further call in this run that names the same parties, '
+    "places and sums."
+)
+COVERS_RUN = (
+    "It was asked about before in this run: a yes now holds for each further call of it in this run that names the "
+    "same parties, places and sums."
+)
 OF_DRY_RUN = " It is a dry run: it calls nothing else that may write, and after a no it makes up these answers too."
 """Follows the question of a dry run, which is about tools that seem to read."""
-
-COVERS_RUN = " It was asked about before in this run: a yes now holds for each further call of it in this run."
-"""Follows a question whose plain yes covers `THIS_RUN`."""
 
 
 class Decision(Enum):
@@ -89,27 +96,36 @@ def runs_dry(tool: Tool, server: ServerConfig, *, is_granted: bool = False) -> b
 
 def why_refused(tool: str, server: ServerConfig) -> str:
     """Say that the operator's patterns leave out the tool of that name."""
-    return f"The operator does not allow {server.name}.{tool}. Use another tool."
+    return f"The operator does not allow {server.name}.{tool}. Leave the call out."
 
 
 def why_unasked(tool: Tool, server: ServerConfig, *, may_approve: bool = True) -> str:
     """Say why a call that needs a yes is refused: the client cannot ask its user, or the token may not approve."""
     why = "this client cannot ask one" if may_approve else f"the token lacks the scope {Right.APPROVE}"
-    return f"{_tool_named(tool)} {may_write(tool, server)}, so a user has to approve the call, and {why}."
+    return f"{named(tool.full_name)} {may_write(tool, server)}, so a user has to approve the call, and {why}."
 
 
 def why_no_more_questions(tool: Tool, server: ServerConfig, asked: int) -> str:
     """Say that the user was asked as often in this run as its client allows, and how to need fewer questions."""
     return (
-        f"{_tool_named(tool)} {may_write(tool, server)}, so a user has to approve the call, and this run asked "
-        f"{asked} times already, as often as one call may. Name the tools in the program, as "
-        "tools.<server>.<tool>(…), so that one question covers them before it starts, or split it into several runs."
+        f"{named(tool.full_name)} {may_write(tool, server)}, so a user has to approve the call, and this run asked "
+        f"{asked} times already, as often as one call may. Make such calls at once, with asyncio.gather, or with "
+        "values that stand in the program, so that one question shows them all; or split it into several runs."
     )
 
 
-def why_not_approved(tool: Tool) -> str:
-    """Say that the user did not say yes."""
-    return f"The user did not approve the call of {_tool_named(tool)}."
+def why_not_approved(tool: Tool, reason: str = "") -> str:
+    """Say that the user did not say yes, and the reason that they gave."""
+    said = f" Their reason: {quoted(reason, REASON_CHARS_MAX)}." if reason else ""
+    return f"The user did not approve the call of {named(tool.full_name)}.{said}"
+
+
+def why_too_long(tool: Tool) -> str:
+    """Say that what a call names cannot be shown to a user whole."""
+    return (
+        f"The call of {named(tool.full_name)} names more than the {NAMING_CHARS_MAX} characters of parties, places and "
+        "sums that a user can be shown, so nobody can approve it. Split it into several calls."
+    )
 
 
 def what_else(reading: Sequence[str], *, in_tests: bool = False) -> str:
@@ -125,95 +141,93 @@ def what_else(reading: Sequence[str], *, in_tests: bool = False) -> str:
     return f"With dry_run=true such calls are only noted down; or ask the user what to do instead.{need_none}"
 
 
-@dataclass(frozen=True, slots=True)
-class StartQuestion:
-    """What a user is asked before a program starts, and the full names of the tools that a yes to it covers."""
-
-    text: str
-    covers: frozenset[str]
-
-
-class ShownCall(NamedTuple):
-    """A call as a question shows it: its line, its text, and the name of the stored skill in which it stands."""
-
-    line: int
-    text: str
-    skill: str | None = None
+def asked_call(tool: Tool, arguments: Mapping[str, Json]) -> AskedCall:
+    """Return a call as a user is asked about it. Takes CPU time: call it in a thread."""
+    schemas = _schemas(tool)
+    told = (
+        AskedArgument(name=name, value=value, identifying=identifying(name, schemas(name), value))
+        for name, value in checked(arguments.items(), every=1)
+    )
+    return AskedCall(server=tool.server, tool=tool.name, arguments=tuple(told))
 
 
-def question_at_start(
-    calls: Sequence[tuple[Tool, ServerConfig, Sequence[ShownCall]]], tools_max: int
-) -> StartQuestion | None:
-    """Return what a user is asked before a program starts: its tools that need a yes, with the calls of each.
-
-    What destroys comes first. A tool is only covered where each of its calls is shown whole; None where no tool is.
-    Of a call that is longer than `SHOWN_CHARS_MAX` that much is enough. Takes CPU time: call it in a thread.
-    """
-    asked: dict[str, str] = {}
-    chars_left = SHOWN_CHARS_MAX
-    for tool, server, lines in sorted(checked(calls, every=1), key=_tool_order):
-        told = _calls_shown(lines, chars_left)
-        if told is not None and len(asked) < tools_max:
-            chars_left -= len(told)
-            asked[tool.full_name] = f"{_tool_named(tool)}, which {may_write(tool, server)} ({told})"
-    if not asked:
-        return None
-    left = len(calls) - len(asked)
+def asked_before(tool: Tool, arguments: Mapping[str, Json], computed: Mapping[str, str]) -> AskedCall:
+    """Return a call as a user is asked about it before the program starts; `computed` says from what the others are."""
+    schemas = _schemas(tool)
     others = (
-        f" There is no room here for the calls of {left} more: each is asked about when it is made." if left else ""
+        AskedArgument(name=name, computed=text, identifying=name == REST or identifying(name, schemas(name), "?"))
+        for name, text in checked(computed.items(), every=1)
     )
-    of_these = "it" if len(asked) == 1 else "these tools"
-    text = (
-        f"May the running code call {'; '.join(asked.values())}? A yes holds for each call of {of_these} in this run."
-    )
-    return StartQuestion(text + others, frozenset(asked))
+    call = asked_call(tool, arguments)
+    return call.changed(arguments=(*call.arguments, *others))
 
 
-def _tool_order(call: tuple[Tool, ServerConfig, Sequence[ShownCall]]) -> int:
-    tool, _, shown_calls = call
-    rank = min(_order(each.text) for each in shown_calls)
+def _schemas(tool: Tool) -> Callable[[str], Mapping[str, object]]:
+    schema = tool.input_schema
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+
+    def of(name: str) -> Mapping[str, object]:
+        found = properties.get(name) if isinstance(properties, Mapping) else None
+        return found if isinstance(found, Mapping) else {}
+
+    return of
+
+
+def as_one(calls: Sequence[AskedCall]) -> AskedCall:
+    """Return calls that name the same as one: what differs in them, where they stand and how often they are made."""
+    first = calls[0]
+    if len(calls) == 1:
+        return first
+    names = dict.fromkeys(each.name for call in calls for each in call.arguments)
+    by_name = [{each.name: each for each in call.arguments} for call in calls]
+    arguments: list[AskedArgument] = []
+    for name in names:
+        found = [each[name] for each in by_name if name in each]
+        different: list[AskedArgument] = []
+        for each in found:
+            if each not in different and len(different) <= SAMPLES:
+                different.append(each)
+        one = next((each for each in found if each.computed is not None), found[0])
+        if len(different) > 1 and one.computed is None:
+            one = one.changed(others=tuple(each.value for each in different[1:]))
+        arguments.append(one)
+    places = list(dict.fromkeys(each.place for each in calls if each.place))
+    more = f" and {len(places) - _PLACES_SHOWN} more" if len(places) > _PLACES_SHOWN else ""
+    times = None if any(each.times is None for each in calls) else sum(each.times or 0 for each in calls)
+    return AskedCall(
+        server=first.server,
+        tool=first.tool,
+        arguments=tuple(arguments),
+        place=f"{', '.join(places[:_PLACES_SHOWN])}{more}",
+        times=times,
+    )
+
+
+def order(tool: Tool) -> int:
+    """Return where a tool stands in a question: what destroys something first, then what is called a change of it."""
+    rank = 0 if _DESTROYING.search(tool.name) else 1 if _WRITING.search(tool.name) else 2
     return min(rank, 1) if tool.annotations.get("destructiveHint") is True else rank
 
 
-def _order(text: str) -> int:
-    return 0 if _DESTROYING.search(text) else 1 if _WRITING.search(text) else 2
+def effects(tools: Iterable[tuple[Tool, ServerConfig]]) -> tuple[str, ...]:
+    """Say why a user is asked about tools, in a sentence for each reason."""
+    said: dict[str, dict[str, None]] = {}
+    for tool, server in tools:
+        said.setdefault(may_write(tool, server), {})[named(tool.full_name)] = None
+    return tuple(f"{', '.join(names)} {why}." for why, names in said.items())
 
 
-def _calls_shown(calls: Sequence[ShownCall], chars_max: int) -> str | None:
-    """Say each distinct call with its lines, quoted so that it cannot be taken for words of the question.
-
-    Returns None where they are longer than `chars_max` together.
-    """
-    lines: dict[tuple[str | None, str], list[int]] = {}
-    for each in calls:
-        lines.setdefault((each.skill, each.text), []).append(each.line)
-    told = ""
-    for skill, text in sorted(lines, key=lambda each: _order(each[1])):
-        of_skill = "" if skill is None else f"skill {skill}, "
-        told += f"{', ' if told else ''}{of_skill}{_lines(lines[skill, text])}: {_quoted(text, chars_max)}"
-        if len(text) >= chars_max or len(told) > chars_max:
-            return None  # what is cut is longer than this with its quotes
-    return told
+def rule_of(call: AskedCall) -> Rule:
+    """Return the rule that allows calls as this one from then on: the same parties and places, and no larger sums."""
+    limits = {name: value for name, value in call.naming.items() if is_sum(name, value)}
+    return Rule({name: value for name, value in call.naming.items() if name not in limits}, limits)
 
 
-def _lines(lines: Sequence[int]) -> str:
-    numbers = ", ".join(map(str, lines[:_LINES_SHOWN]))
-    more = f" and {len(lines) - _LINES_SHOWN} more" if len(lines) > _LINES_SHOWN else ""
-    return f"line{'s' * (len(lines) > 1)} {numbers}{more}"
-
-
-def question(tool: Tool, server: ServerConfig, arguments: Mapping[str, object]) -> str:
-    """Return what a user is asked before a call is made: the tool and its arguments, in short.
-
-    It is made in the event loop, and takes no longer however much there is that it does not show.
-    """
-    told = ""
-    for number, (name, value) in enumerate(arguments.items()):
-        told += f"{', ' if number else ''}{_named(name)}={_quoted(value, _VALUE_CHARS_MAX)}"
-        if len(told) > SHOWN_CHARS_MAX:
-            told = f"{told[:SHOWN_CHARS_MAX]}… and more that is not shown, of {len(arguments)} arguments"
-            break
-    return f"May the running code call {_tool_named(tool)}({told})? The tool {may_write(tool, server)}."
+def title_of(source: str) -> str:
+    """Return what a program says that it does: its first line, without the marks of a comment or a docstring."""
+    lines = (line.strip() for line in source[:_TITLE_SOUGHT_CHARS].splitlines())
+    first = next((line for each in lines if (line := each.strip("#\"'! ").strip())), "")
+    return first if len(first) <= _NAME_CHARS_MAX else f"{first[: _NAME_CHARS_MAX - 1]}…"
 
 
 def may_write(tool: Tool, server: ServerConfig) -> str:
@@ -225,19 +239,3 @@ def may_write(tool: Tool, server: ServerConfig) -> str:
     if tool.annotations.get("destructiveHint") is True:
         return "says that it may destroy something"
     return "may change something" if "readOnlyHint" in tool.annotations else "does not say that it only reads"
-
-
-def _tool_named(tool: Tool) -> str:
-    """Return the full name of a tool as a question has it: a server may call its tools whatever it likes."""
-    return tool.full_name if _PLAIN_NAME.fullmatch(tool.full_name) else _quoted(tool.full_name)
-
-
-def _named(name: str) -> str:
-    """Return the name of an argument so that it cannot be taken for words of the question."""
-    return name if name.isidentifier() and len(name) <= _NAME_CHARS_MAX else _quoted(name)
-
-
-def _quoted(value: object, chars_max: int = _NAME_CHARS_MAX) -> str:
-    text = shown(value, chars_max)
-    size = f" ({len(value)} characters in all)" if text.endswith("…") and isinstance(value, str) else ""
-    return "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text) + size

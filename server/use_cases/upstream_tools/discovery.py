@@ -16,9 +16,11 @@ from ...base.errors import RequestRefused
 from ...base.host_work import Kind, checked, in_thread
 from ...base.identity import Identity
 from ...governance.scopes import is_brief
+from .approval import Decision, decide
 from .extras import Extra, helpers_for_query
 from .large_json import chars_of
 from .registry import Registry
+from .wiring import config_of
 
 if TYPE_CHECKING:
     from ....tools_registry.catalog import Catalog
@@ -38,6 +40,7 @@ QUERY_CHARS_MAX = 2000
 NOTHING_FITS = "Perhaps no tool fits. Search in other words; list_tool_categories says what there is."
 """What is said of a search that found tools which have little to do with it."""
 
+_NAME_SHOWN_CHARS = 100
 HIDDEN = "What the policy does not let you call is not shown."
 """What is said beside every name that means no tool where there is a policy, whether or not it hides one."""
 
@@ -235,14 +238,26 @@ async def _found_or_near(registry: Registry, who: Identity, name: str, category:
 async def found(registry: Registry, who: Identity, name: str, category: str | None = None) -> Tool:
     """Return the tool that a name means. Raises `RegistryError`, which names the nearest that `who` may call.
 
-    One that the policy does not let `who` call is a tool that there is not.
+    One that the policy does not let `who` call is a tool that there is not. In place of what may be refused no other
+    tool is named that may write.
     """
     try:
         return await _found(registry, who, name, category)
     except ToolUnknown as error:
         if not registry.policy.governs or error.left_out_of is not None:
             raise
-        raise ToolUnknown(f"{error} {HIDDEN}", error.nearest) from None
+        near = [each for each in error.nearest if await _runs_at_once(registry, who, each)]
+        hint = f"The nearest that only read are {', '.join(near)}." if near else "search_tools finds what there is."
+        raise ToolUnknown(f"There is no tool {name[:_NAME_SHOWN_CHARS]!r}. {hint} {HIDDEN}", near) from None
+
+
+async def _runs_at_once(registry: Registry, who: Identity, name: str) -> bool:
+    """Return whether a tool of that full name is called without a user's yes."""
+    tool = (await registry.view(who)).spelled(name)
+    if tool is None:
+        return False
+    ruled = registry.ruled(who, tool, config_of(tool, await registry.configuration()))
+    return ruled.refusal is None and decide(tool, ruled.server) is Decision.RUN
 
 
 async def _found(registry: Registry, who: Identity, name: str, category: str | None) -> Tool:

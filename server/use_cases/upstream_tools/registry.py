@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from ....tools_registry.search.ranking import SearchIndex
     from ....tools_registry.search.usage import Usage
     from ....tools_registry.upstream.lenient import LeftOut
+    from ....tools_registry.upstream.pins import Rule
     from ....tools_registry.upstream.upstreams import Keep, OnProgress, ToolResult, Upstreams
     from ...governance.sign_ins.sign_ins import SignIns
 
@@ -507,13 +508,13 @@ class Registry:
             unknown = _unknown(wired, view, rest)
         return Known(tools, unknown, wired.configuration, await wired.upstreams.quarantined())
 
-    async def is_approved(self, tool: Tool, scope: str) -> bool:
-        """Return whether the user of a scope said yes to all calls of a tool."""
-        return tool.name in await (await self.upstreams()).approved(tool.server, self._approving(scope))
+    async def rules(self, tool: Tool, scope: str) -> list[Rule]:
+        """Return the rules by which the user of a scope said yes to calls of a tool."""
+        return (await (await self.upstreams()).approved(tool.server, self._approving(scope))).get(tool.name, [])
 
-    async def approve(self, tool: Tool, scope: str) -> None:
-        """Note that the user of a scope said yes to all calls of a tool."""
-        await (await self.upstreams()).approve(tool.server, tool.name, self._approving(scope))
+    async def approve(self, tool: Tool, scope: str, rule: Rule) -> None:
+        """Note that the user of a scope said yes to all calls of a tool that a rule allows."""
+        await (await self.upstreams()).approve(tool.server, tool.name, self._approving(scope), rule)
 
     def _approving(self, scope: str) -> str:
         """Return as whose a yes is kept: pins are the operator's, and a principal is another one in each tenant."""

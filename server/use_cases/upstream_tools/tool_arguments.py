@@ -51,6 +51,15 @@ def checked(tool: Tool, given: Mapping[str, Json]) -> dict[str, Json]:
     wrong = _unknown(tool, arguments) or misfit(tool.full_name, tool.input_schema, arguments, _takes(tool))
     if wrong:
         raise HostCallError(wrong, type="ToolError")
+    return _sent(tool, arguments)
+
+
+def as_sent(tool: Tool, given: Mapping[str, Json]) -> dict[str, Json]:
+    """Return arguments as `checked` does, whether or not they fit. Takes CPU time: call it in a thread."""
+    return _sent(tool, as_published(tool, given))
+
+
+def _sent(tool: Tool, arguments: Mapping[str, Json]) -> dict[str, Json]:
     shapes = {each.name: each.shape for each in parameters_of(tool)}
     return {name: _with_integers(shapes.get(name, ANY), value) for name, value in arguments.items()}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,12 @@ from mcp.types import ElicitResult
 from sealab.sandbox.errors import HostCallError
 from sealab.sandbox.job import Json
 from sealab.server.base.host_call import HostCall
-from sealab.server.use_cases.host_functions.approval_questions import _text
+from sealab.server.governance.questions import Question
 from sealab.server.use_cases.host_functions.broker import Calls, Handler
 from sealab.server.use_cases.host_functions.call_log import DRY_CALLS_MAX, DRY_CHARS_MAX, CallLog
 from sealab.server.use_cases.host_functions.registry_calls import _tell
 from sealab.server.use_cases.upstream_tools import approval
-from sealab.server.use_cases.upstream_tools.approval import SHOWN_CHARS_MAX, ShownCall, question, question_at_start
-from sealab.tools_registry.configuration import Approve, ServerConfig, Transport
+from sealab.server.use_cases.upstream_tools.approval import asked_call
 from sealab.tools_registry.models import Tool
 
 from ..conftest import Caller, in_process_server
@@ -81,47 +79,30 @@ async def test_what_a_run_has_run_for_it_spends_its_budget() -> None:
         await run.answer(HostCall("nothing", {}))
 
 
+SEND = Tool("send", "up", "up", "", {"type": "object"})
+
+
 def test_a_question_cannot_be_rewritten_by_what_it_asks_about() -> None:
-    tool = Tool("send", "up", "up", "", {"type": "object"})
-    server = ServerConfig("up", Transport.STDIO, approve=Approve.WRITES)
     forged = "x)? The tool only reads.\n\nMay the code go on(y"
-    asked = question(tool, server, {forged: 1, "text": "a\u202eb\u2028c" + "z" * 1_500, "last": "hidden?"})
-    assert "\n" not in asked
+    asked = str(asked_call(SEND, {forged: 1, "text": "a\u202eb\u2028c" + "z" * 1_500, "last": "hidden?"}))
     assert asked.isprintable()
     assert f'"{forged.splitlines()[0]}' in asked  # in quotes: a name, and no words of the question
     assert "… (1505 characters in all)" in asked
-    many = question(tool, server, {f"a{each}": "b" * 900 for each in range(20)})
-    assert "… and more that is not shown, of 20 arguments)?" in many
+    many = str(asked_call(SEND, {f"a{each}": "b" * 900 for each in range(20)}))
+    assert many.endswith(", and 8 more arguments)")
 
 
 @pytest.mark.parametrize("name", ['list(folder=".")? It only reads. (Ignore:', "ja\u202en", "a b", "x" * 200])
 def test_a_name_that_is_no_plain_word_stands_in_quotes(name: str) -> None:
-    tool = Tool(name, "up", "up", "", {"type": "object"})
-    server = ServerConfig("up", Transport.STDIO, approve=Approve.WRITES)
-    at_start = question_at_start([(tool, server, [ShownCall(1, "x")])], 1)
-    assert at_start is not None
-    for asked in (question(tool, server, {}), at_start.text):
-        assert asked.startswith('May the running code call "up.')
-        assert asked.isprintable()
-    assert question(replace(tool, name="send-2"), server, {}).startswith("May the running code call up.send-2(")
+    asked = Question(calls=(asked_call(replace(SEND, name=name), {}),)).text.splitlines()[1]
+    assert asked.startswith('1. "up.')
+    assert asked.isprintable()
+    assert str(asked_call(replace(SEND, name="send-2"), {})) == "up.send-2()"
 
 
-def test_a_question_looks_no_further_than_it_shows() -> None:
-    class Counted(dict[str, object]):
-        given = 0
-
-        def items(self) -> Iterator[tuple[str, object]]:  # type: ignore[override]  # it counts what is taken
-            for each in super().items():
-                self.given += 1
-                yield each
-
-    tool = Tool("send", "up", "up", "", {"type": "object"})
-    server = ServerConfig("up", Transport.STDIO, approve=Approve.WRITES)
-    rows = Counted({f"key {each}": each for each in range(100_000)})
-    arguments = Counted({f"a{each}": rows for each in range(100_000)})
-    asked = question(tool, server, arguments)
-    assert arguments.given < 20
-    assert rows.given < 1000
+def test_a_question_shows_a_bounded_part_of_what_names_nothing() -> None:
+    rows = {f"row {each}": each for each in range(2_000)}
+    asked = str(asked_call(SEND, dict.fromkeys((f"a{each}" for each in range(1_000)), rows["row 1"]) | {"rows": rows}))
     assert len(asked) < 5000
 
 
@@ -136,31 +117,10 @@ async def test_of_what_a_server_says_of_its_progress_the_beginning_is_passed_on(
     assert told == ["up.send: 1 of 2, " + "\x01" * 200]
 
 
-def test_of_a_call_over_very_many_lines_no_more_is_read_than_a_question_shows() -> None:
-    class Lines(list[str]):
-        read = 0
-
-        def __getitem__(self, at: Any) -> Any:
-            self.read += 1
-            return super().__getitem__(at)
-
-    for line in ("1,", "", "x" * 1_000_000):
-        lines = Lines([line] * 100_000)
-        text = _text(lines, 1, 1 << 30)
-        assert SHOWN_CHARS_MAX <= len(text) <= SHOWN_CHARS_MAX + 1
-        assert lines.read <= SHOWN_CHARS_MAX + 1
-        tool = Tool("send", "up", "up", "", {"type": "object"})
-        server = ServerConfig("up", Transport.STDIO, approve=Approve.WRITES)
-        assert question_at_start([(tool, server, [ShownCall(1, text)])], 1) is None
-    assert _text(["", "  f(", "  1)", "x"], 2, 3) == "f(\n1)"
-    assert _text(["f(1)"], 1, 1 << 30) == "f(1)"
-    assert _text(["f(1)"], 5, 9) == ""
-
-
 async def test_the_question_about_a_program_is_made_outside_the_event_loop(
     caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked_in, real = [], question_at_start
+    asked_in, real = [], approval.asked_before
 
     def noted(*given: Any) -> Any:
         asked_in.append(threading.get_ident())
@@ -169,7 +129,7 @@ async def test_the_question_about_a_program_is_made_outside_the_event_loop(
     async def no(_context: object, _question: object) -> ElicitResult:
         return ElicitResult(action="decline")
 
-    monkeypatch.setattr(approval, "question_at_start", noted)
+    monkeypatch.setattr(approval, "asked_before", noted)
     async with asking(caller, no) as asked:
         report = await asked.run("await tools.up.append(path='x', line='y')")
     assert report["status"] == "refused"

@@ -162,7 +162,7 @@ async def test_an_approval_of_the_policy_is_asked_for_where_mcp_json_asks_for_no
     assert told is not None
     assert (told["tools"][0]["name"], told["tools"][0]["needs_approval"]) == ("as_text", True)
     [question] = user.asked
-    assert "up.as_text, which is one that is always asked about" in question
+    assert "up.as_text is one that is always asked about." in question
 
 
 async def test_mcp_json_stays_the_upper_bound(tmp_path: Path) -> None:
@@ -334,3 +334,13 @@ async def test_nothing_that_a_caller_is_told_depends_on_a_server_that_the_policy
 
 def _have_listed(home: Path, servers: int) -> bool:
     return len([*(home / "registry" / "lists").glob("*.json")]) == servers
+
+
+async def test_in_place_of_a_tool_that_the_policy_refuses_no_other_write_is_suggested(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream(approve="writes"))
+    policy = POLICY + 'permit(principal, action == Action::"call", resource == Tool::"up.append");'
+    async with governed(tmp_path, policy) as caller:
+        refused = await error(caller, "await tools.up.appends(path='/nowhere/x', line='x')")
+        told = await error(caller, "await tools.up.ad(left=1)")
+    assert "up.append" not in refused["message"].replace("'up.appends'", "").replace('"up.appends"', "")
+    assert "The nearest that only read are up.add" in told["message"]

@@ -9,6 +9,7 @@ import pytest
 from starlette.types import Message
 
 from sealab.server.governance.caller import Caller
+from sealab.server.governance.questions import Question, Reply
 from sealab.server.interfaces.protocol.replicas.peer_calls import _end, _Lines
 from sealab.server.use_cases.replicas.membership import Membership
 from sealab.server.use_cases.replicas.peer_link import PeerLink, PeerUnreached
@@ -51,7 +52,7 @@ class Peer:
         asked = json.loads((await reader.readexactly(length)).partition(b"\n")[0])
         if asked["kind"] == "run":
             self.runs += 1
-            said = b'{"ask":["q","Go on?",["yes"]]}\n'
+            said = b'{"ask":["q",{"plain":"Go on?","choices":["yes"]}]}\n'
             writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n%x\r\n%s\r\n" % (len(said), said))
             await writer.drain()
             return
@@ -71,9 +72,9 @@ async def test_an_answer_that_cannot_be_delivered_never_counts_as_a_run_that_did
     await membership.start()
     link = PeerLink(membership, KEYS)
 
-    async def ask(_text: str, _choices: object) -> str:
+    async def ask(_question: Question) -> Reply:
         peer.close()  # so that the answer reaches nobody
-        return "yes"
+        return Reply(choice="yes")
 
     try:
         request = CodeRequest(code="ask()", session="s", caller=Caller(ask=ask))

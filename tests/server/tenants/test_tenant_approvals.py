@@ -10,6 +10,7 @@ from mcp import Client
 
 from sealab.server.base.identity import Identity, Right
 from sealab.server.governance.caller import Caller
+from sealab.server.governance.questions import NO
 from sealab.server.interfaces.protocol.serving import mcp_server
 from sealab.server.use_cases.runs.background.background import Background, Reach
 from sealab.server.use_cases.runs.request import CodeRequest
@@ -89,7 +90,7 @@ async def test_who_may_only_answer_is_shown_the_question_while_it_waits_and_noth
         asked = await question_of(background, run_id)
         seen = await background.waiting(run_id, mate)
         assert (seen.approval, seen.execution, seen.progress) == (asked, None, None)
-        assert await background.answer(asked, None, None, by=None)
+        assert await background.answer(asked, NO, None, by=None)
         for _ in range(2):  # whether or not it has ended meanwhile
             with pytest.raises(JournalNotFound, match="You have no run"):
                 await background.waiting(run_id, mate)
@@ -108,7 +109,7 @@ async def test_get_run_shows_no_report_of_another_whose_question_is_answered_mea
         found = await reach(self, run_id, caller)
         approval = (await self.queued_state(run_id, None)).approval
         assert approval is not None
-        assert await self.answer(approval, None, None, by=None)
+        assert await self.answer(approval, NO, None, by=None)
         await self.state(run_id, None, wait_seconds=30)
         return found
 

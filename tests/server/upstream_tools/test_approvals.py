@@ -14,6 +14,7 @@ import pytest
 from mcp import Client
 from mcp.types import ElicitResult
 
+from sealab.server.governance.questions import Question
 from sealab.server.interfaces.protocol.elicitation import chosen
 from tests.waiting import until
 
@@ -78,45 +79,42 @@ async def test_one_question_covers_the_calls_of_a_program(kind: str, tmp_path: P
     async with connected(kind, tmp_path, elicitation_callback=user) as caller:
         assert await result(caller, writing(file)) == "touched"
     [question] = user.asked
-    assert question.startswith("May the running code call up.append, which says that it may destroy something")
-    assert 'line 4: "await tools.up.append(path=' in question
-    assert "up.silent_about_itself, which does not say that it only reads" in question
+    assert question.startswith(
+        'May the running code make these 2 calls, in "import asyncio"? It is asked for local, through mcp '
+    )
+    assert f'1. up.append(path="{file}", line=one of "a", "b", "0", …) [line 4, line 5, at most 5 times]\n' in question
+    assert f'2. up.silent_about_itself(path="{file}") [line 6]\n' in question
+    assert "up.append says that it may destroy something.\n" in question
+    assert "up.silent_about_itself does not say that it only reads.\n" in question
     assert len(file.read_text().splitlines()) == 5
 
 
-async def test_a_question_shows_each_call_that_a_yes_covers_and_what_destroys_first(
+async def test_a_question_shows_what_names_something_whole_and_what_destroys_first(
     served: Caller, tmp_path: Path
 ) -> None:
     user = User([yes(), NO])
-    file = tmp_path / "file"
+    file, long = tmp_path / "file", "x" * 9_000
     code = f"""
 path = {str(file)!r}
 for n in range(2):
     await tools.up.append(path=path, line=str(n))
     await tools.up.append(path=path, line=str(n))
-await tools.up.append(path=path, line="2")
-await tools.up.append(path=path, line="3")
-await tools.up.append(
-    path=path,
-    line="{"x" * 200} drop table t",
-)
+await tools.up.silent_about_itself(path="/nowhere/{"z" * 900}")
+await tools.up.append(path=path, line={long!r}[:2])
 try:
-    await tools.other.append(path=path, line="{"y" * 4_000}")
+    await tools.other.append(path="/".join([path, "y"]), line="y")
 except ToolError as error:
     said = str(error)
 said
 """
     async with asking(served, user) as caller:
-        assert "did not approve" in await result(caller, code)
-    first, second = user.asked
-    dropping, twice = first.index("drop table t"), first.index("lines 4, 5: ")
-    assert dropping < twice < first.index('line=\\"2\\"') < first.index('line=\\"3\\"')
-    assert first.startswith("May the running code call up.append, ")
-    assert "line 8: " in first
-    assert "no room here for the calls of 1 more" in first
-    assert "yyy" not in first
-    assert second.startswith("May the running code call other.append(")
-    assert len(file.read_text().splitlines()) == 7
+        report = await caller.run(code)
+    first, *_ = user.asked
+    assert f'path="/nowhere/{"z" * 900}"' in first
+    assert first.index("up.append(") < first.index("up.silent_about_itself(")
+    assert '- up.append(path="' not in first
+    assert 'other.append(line="y", path=computed from "\\"/\\".join([path, \\"y\\"])' in first
+    assert report["error"]["type"] == "ToolError"
 
 
 async def test_where_not_all_calls_are_known_each_is_asked_about_when_it_is_made(served: Caller) -> None:
@@ -125,7 +123,7 @@ async def test_where_not_all_calls_are_known_each_is_asked_about_when_it_is_made
     async with asking(served, user) as caller:
         report = await caller.run(code)
     assert report["status"] == "error"
-    assert [each.startswith("May the running code call up.append(") for each in user.asked] == [True]
+    assert ["up.append(" in each and "A yes covers no other call" in each for each in user.asked] == [True]
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -144,7 +142,7 @@ for line in ("a", "b", "c", "d", "e"):
     assert (first, others) == ("1", ["2", "3", "4"])
     assert "did not approve" in second
     assert len(user.asked) == 5, "the last yes holds for the run"
-    assert user.asked[1].startswith(f'May the running code call up.append(path="{file}", line="a")?')
+    assert f'1. up.append(path="{file}", line="a")\n' in user.asked[1]
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -169,7 +167,9 @@ async def test_a_yes_for_always_holds_in_later_runs_until_it_is_taken_back(tmp_p
     assert len(user.asked) == 1
     assert user.choices == [["this tool in this run", "this tool always", "ask at each call"]]
     pins = json.loads((tmp_path / "registry" / "pins.json").read_text())
-    assert list(pins["servers"]["up"]["approved"].values()) == [["append"]]
+    rule = {"arguments": {"path": str(file)}, "limits": {}}
+    assert list(pins["servers"]["up"]["approved"].values()) == [{"append": [rule]}]
+    assert f'"this tool always" writes the rule: up.append where path is "{file}".' in user.asked[0]
     async with in_this_process(tmp_path, ONE_SPARE) as caller:
         await result(caller, code)  # nobody need be asked
     shown = await asyncio.to_thread(sealab, "servers", "test", "up", "--home", str(tmp_path), "--ask-again")
@@ -178,8 +178,8 @@ async def test_a_yes_for_always_holds_in_later_runs_until_it_is_taken_back(tmp_p
         await result(caller, code)
     assert len(user.asked) == 2
     shown = await asyncio.to_thread(sealab, "servers", "test", "up", "--home", str(tmp_path))
-    assert "always approved: append\n" in shown.stdout
-    pins["servers"]["up"]["approved"] = {"http credentials of another": ["append"]}
+    assert f'always approved: append where path is "{file}"\n' in shown.stdout
+    pins["servers"]["up"]["approved"] = {"http credentials of another": {"append": [rule]}}
     (tmp_path / "registry" / "pins.json").write_text(json.dumps(pins))
     async with in_this_process(tmp_path, ONE_SPARE, elicitation_callback=user) as caller:
         await result(caller, code)
@@ -350,5 +350,5 @@ def test_only_a_form_that_says_yes_is_one_and_it_covers_no_more_than_it_says(
     action: str, content: dict[str, object] | None, meant: str | None
 ) -> None:
     answer = ElicitResult.model_validate({"action": action, "content": content})
-    assert chosen(answer, ["this call", "the run"]) == meant
-    assert chosen(answer, []) == (None if meant is None else "")
+    assert chosen(answer, Question(choices=("this call", "the run"))).choice == meant
+    assert chosen(answer, Question()).choice == (None if meant is None else "")

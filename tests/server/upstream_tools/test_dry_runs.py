@@ -147,7 +147,7 @@ marked, gone = await tools.asked.get_and_mark(), await tools.asked.delete_note(n
         assert sorted(report["made_up"]) == ["asked.delete_note", "asked.get_and_mark"]
         assert (await caller.run(code, dry_run=True))["result"] == ["dry run", "dry run", "dry run"]
     first, _ = user.asked
-    assert first.startswith("May the running code call asked.get_note, which does not say that it only reads (skill ")
+    assert "1. asked.get_note() [line 2 of the skill note]\nasked.get_note does not say that it only reads." in first
     assert "It is a dry run" in first
     assert "delete_note" not in first
     assert "get_and_mark" not in first

@@ -29,7 +29,7 @@ from sealab.tools_registry.describing.learned import LearnedTypes
 from sealab.tools_registry.errors import StateUnavailable
 from sealab.tools_registry.kept import Draft, KeptInMemory
 from sealab.tools_registry.search.usage import Usage
-from sealab.tools_registry.upstream.pins import Pins, Seen
+from sealab.tools_registry.upstream.pins import Pins, Rule, Seen
 
 from ...skills_db.conftest import Place
 from ...skills_db.postgres import Cluster
@@ -79,10 +79,10 @@ def test_a_quarantine_of_one_holds_on_all_and_ends_on_all(two: tuple[RegistrySta
     assert second.quarantined("zoo") == ("add",)
     assert second.quarantines() == {"zoo"}
     second.accept("zoo", [OTHER])
-    second.approve("zoo", "add", "me")
+    second.approve("zoo", "add", "me", Rule({}, {}))
     expire(two[0])
     assert first.quarantined("zoo") == ()
-    assert first.approved("zoo", "me") == {"add"}
+    assert [*first.approved("zoo", "me")] == ["add"]
 
 
 def test_a_quarantine_is_seen_without_a_notice_once_the_last_look_is_old(
@@ -187,7 +187,7 @@ def test_what_a_home_had_in_files_counts_until_the_database_has_it(postgres_plac
         state(postgres_place.server_url, tmp_path / "other") as other,
     ):
         assert Pins(found.pins).quarantined("zoo") == ("add",)
-        Pins(found.pins).approve("zoo", "add", "me")
+        Pins(found.pins).approve("zoo", "add", "me", Rule({}, {}))
         assert Pins(other.pins).quarantined("zoo") == ("add",), "a quarantine outlives the move to the database"
 
 

@@ -87,8 +87,8 @@ async def test_one_question_covers_the_calls_in_the_skills_that_a_program_uses(
         code = f"from skills import outer as many\nawait many({str(file)!r}, 13)\nawait tools.up.append(path={str(file)!r}, line='y')"
         await result(caller, code)
     [question] = user.asked
-    assert 'skill inner, line 4: "return await tools.up.append(path=path, line=line)"' in question
-    assert 'line 3: "await tools.up.append(path=' in question
+    at = "line 3, line 4 of the skill inner, at most 14 times"
+    assert f'1. up.append(path="{file}", line=one of "y", "0", "1", …) [{at}]' in question
     assert len(file.read_text().splitlines()) == 14
 
 
@@ -111,7 +111,9 @@ async def test_a_skill_is_known_however_it_is_named(served: Caller, call: str, t
     async with asking(served, user) as caller:
         await result(caller, f"path = {str(tmp_path / 'file')!r}\n{call}")
     [question] = user.asked
-    assert question.startswith("May the running code call up.append, which ")
+    is_passed_on = "map(" in call or "load_skill" in call
+    assert "up.append(path=" in question
+    assert ("of the skill inner" in question) != is_passed_on
 
 
 async def test_a_skill_that_is_run_by_itself_is_asked_about_once(served: Caller, tmp_path: Path) -> None:
@@ -128,7 +130,7 @@ async def test_a_skill_that_a_session_imported_is_known_in_its_later_calls(serve
         await result(caller, "from skills import inner", session="imports")
         for _ in range(2):
             await result(caller, f"await inner({str(tmp_path / 'file')!r}, 'x')", session="imports")
-    assert all("skill inner@1, line 4: " in each for each in user.asked)
+    assert all("[line 4 of the skill inner@1]" in each for each in user.asked)
     assert len(user.asked) == 2
 
 
@@ -172,7 +174,7 @@ async def test_a_user_who_wants_to_be_asked_about_each_call_is_asked_as_often_as
     assert len(user.asked) == elicitation.ROUNDS_MAX == len(file.read_text().splitlines())
     assert len(said) == 12 - elicitation.ROUNDS_MAX
     assert "this run asked 8 times already" in said[0]
-    assert "one question covers them before it starts" in said[0]
+    assert "so that one question shows them all" in said[0]
 
 
 async def test_tests_of_a_skill_that_come_after_the_last_question_say_that_it_was_the_last(
@@ -211,7 +213,7 @@ async def test_after_a_question_that_nobody_answered_nothing_more_is_asked_in_th
     assert not (tmp_path / "file").exists()
 
 
-async def test_questions_about_several_tools_at_once_make_one_round(served: Caller, tmp_path: Path) -> None:
+async def test_calls_that_are_made_at_once_make_one_question(served: Caller, tmp_path: Path) -> None:
     file = tmp_path / "file"
     code = f"""
 import asyncio
@@ -235,8 +237,7 @@ await asyncio.gather(*[call_tool(name, {{"path": {str(file)!r}, "line": name}}) 
             }
     assert answer.structured_content is not None
     assert answer.structured_content["success"], answer.structured_content
-    assert sum(rounds) == 3
-    assert len(rounds) < 3
+    assert rounds == [1]
 
 
 ASKS = "name = 'up.' + 'append'\ntry:\n    await call_tool(name, {{'path': {!r}, 'line': 'x'}})\nexcept ToolError as e:\n    r = str(e)"
@@ -326,7 +327,7 @@ async def test_the_tests_of_a_skill_ask_once_for_the_tools_that_they_call_and_no
         loaded = await caller.call("load_skill", name="inner", version=3)
     assert loaded.structured_content["metadata"]["recorded_calls"] == 2
     assert len(user.asked) == 3
-    assert 'skill inner, line 4: "return await tools.up.append(path=path, line=line)"' in user.asked[0]
+    assert 'line=one of "a", "b") [line 4 of the skill inner, at most 2 times]' in user.asked[0]
     assert len(file.read_text().splitlines()) == 6
 
 
@@ -338,15 +339,14 @@ async def test_tests_that_nobody_can_be_asked_about_say_what_to_do(served: Calle
     assert "dry_run" not in said
 
 
-async def test_a_tool_whose_name_is_handed_to_a_skill_as_text_is_asked_about_before_the_start(
+async def test_a_tool_whose_name_is_handed_to_a_skill_as_text_is_asked_about_when_it_is_called(
     served: Caller, tmp_path: Path
 ) -> None:
     file, user = tmp_path / "file", User([yes()])
     async with asking(served, user) as caller:
         assert await result(caller, f"await skills.lines('up.append', {str(file)!r}, 12)") == 12
         assert await result(caller, "await tools.up.add(left=1); 'up.append'") == "up.append", "nothing computes a name"
-    [question] = user.asked
-    assert "line 1: \"await skills.lines('up.append', " in question
+    assert [each[0] for each in user.choices] == ["this call", "this tool in this run"]
 
 
 async def test_a_text_that_may_be_the_name_of_a_tool_ends_no_program(served: Caller) -> None:

@@ -120,9 +120,9 @@ class TasksExtension(Extension):
                     INVALID_PARAMS,
                     f"The answer to {approval.id} is no result of an elicitation. Give action and content.",
                 ) from None
-            choice = chosen(answer, approval.choices)
+            reply = chosen(answer, approval.asked)
             caller = caller_of(ctx)
-            await _told(lambda: self._background.answer(approval, choice, reach.scope, by=caller), params.task_id)
+            await _told(lambda: self._background.answer(approval, reply, reach.scope, by=caller), params.task_id)
         return {"resultType": "complete"}
 
     async def _cancel(self, ctx: Ctx, params: TaskParams) -> Params:
@@ -173,10 +173,7 @@ def _task(state: RunState, link: str | None) -> Params:
         told["status"] = _CANCELLED if state.execution.report["status"] == _CANCELLED else "completed"
     elif state.approval is not None:
         approval = state.approval
-        if link is None:
-            request = form_request(approval.question, approval.choices)
-        else:
-            request = link_request(approval.question, link)
+        request = form_request(approval.asked) if link is None else link_request(approval.question, link)
         told["status"] = "input_required"
         told["inputRequests"] = {approval.id: request.model_dump(by_alias=True, mode="json", exclude_none=True)}
     elif state.progress is not None:

@@ -17,24 +17,41 @@ from .....skills_db.errors import JournalNotFound
 from .....skills_db.journal.approval_links import judged
 from .....skills_db.journal.sealing import JournalKeys
 from ....app import App
+from ....base.errors import UsageError
+from ....use_cases.journal.transcript import moment
 from ....use_cases.runs.background.background_reports import PATH
-from .link_pages import Pages, escaped, form_page, page, sent_answer
+from ....use_cases.runs.hidden_transcripts import hidden_question
+from .link_pages import Pages, escaped, form_page, page, sent_fields
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .....skills_db.journal.approval_links import ApprovalLink
+    from ....governance.questions import Question
     from ....use_cases.runs.background.background_reports import Approval, RunState
 
 _ANSWERS = frozenset({"approve", "deny"})
+_FIELDS = frozenset({"answer", "covers", "reason"})
+"""What a form has once at most; beside them it has the number of each call that is `refused`."""
+_REASON_CHARS = 200
+_PROGRAM_CHARS = 5_000
+_SEVERAL = 2
 
 _FORM = """\
-<p>The run {run_id} waits for your answer.</p>
-<pre>{question}</pre>
-<p>A yes covers: {covers}. Of several answers the first counts.</p>
+<p>The run {run_id} waits for your answer. It asked at {since}.</p>
+{question}
 <form method="post">
+{covers}
+{refused}
+{reason}
 <button name="answer" value="approve">Approve</button>
 <button name="answer" value="deny">Deny</button>
 </form>
+<p>Of several answers the first counts.</p>
+<details><summary>The program</summary><pre>{program}</pre></details>
 """
+_REASON = f"""\
+<label>Why not? The program is told. <input type="text" name="reason" maxlength="{_REASON_CHARS}"></label>"""
 
 
 def _is_given_out(key: bytes, token: str, _scope: Scope) -> bool:
@@ -51,10 +68,12 @@ async def _response(app: App | None, token: str, scope: Scope, receive: Receive)
     question = _LinkedQuestion(app, link)
     if scope["method"] != "POST":
         return await question.shown()
-    answer = await sent_answer(receive)
-    if answer not in _ANSWERS:
+    fields = await sent_fields(receive)
+    answers = [value for name, value in fields if name == "answer"]
+    once = [name for name, _ in fields if name != "refused"]
+    if len(answers) != 1 or answers[0] not in _ANSWERS or sorted(once) != sorted({*once} & _FIELDS):
         return page(400, "Not understood", "The form has to say answer=approve or answer=deny.")
-    return await question.taken(approves=answer == "approve")
+    return await question.taken(fields, approves=answers == ["approve"])
 
 
 class _LinkedQuestion:
@@ -71,17 +90,25 @@ class _LinkedQuestion:
         if answered is not None:
             return page(200, "Answered", f"The question was {answered}.")
         approval = _waits(state, self._link)
-        return _GONE if approval is None else await self._form(approval)
+        return _GONE if approval is None or state is None else await self._form(approval, state.changed)
 
-    async def taken(self, *, approves: bool) -> HTMLResponse:
+    async def taken(self, fields: Sequence[tuple[str, str]], *, approves: bool) -> HTMLResponse:
         """Answer a question, and return what counts then."""
         approval = _waits(await self._state(), self._link)
         counts = False
         if approval is not None:
-            # Only the least of what a yes may cover, as on a terminal.
-            choice = (approval.choices[0] if approval.choices else "") if approves else None
+            said, refused = dict(fields), " ".join(value for name, value in fields if name == "refused")
+            try:
+                reply = approval.reply(
+                    approves=approves,
+                    reason=said.get("reason", "")[:_REASON_CHARS],
+                    refused=refused,
+                    covers=said.get("covers") if approves else None,
+                )
+            except UsageError as error:
+                return page(400, "Not understood", str(error))
             with suppress(JournalNotFound):
-                counts = await self._app.background.answer(approval, choice, None, by=None)
+                counts = await self._app.background.answer(approval, reply, None, by=None)
         state = await self._state()
         answered = state.answer_to(self._link.number) if state else None
         if answered is None:
@@ -98,16 +125,43 @@ class _LinkedQuestion:
             return await self._app.background.queued_state(self._link.run_id, None)
         return None
 
-    async def _form(self, approval: Approval) -> HTMLResponse:
-        hidden = approval.question
-        if not self._app.privacy.is_off:
-            hidden = await self._app.privacy.hide_text(approval.scope, approval.question)
+    async def _form(self, approval: Approval, since: float) -> HTMLResponse:
+        app, scope = self._app, approval.scope
+        asked = await hidden_question(app.privacy, scope, approval.asked)
+        program = await app.background.program(approval.run_id)
+        program = program if app.privacy.is_off else await app.privacy.hide_text(scope, program)
+        choices = "".join(f"<option>{escaped(each)}</option>" for each in asked.choices)
         content = _FORM.format(
             run_id=escaped(approval.run_id),
-            question=escaped(hidden),
-            covers=escaped(approval.choices[0] if approval.choices else "this call"),
+            since=escaped(moment(since)),
+            question=_question(asked),
+            covers=f'<label>A yes covers <select name="covers">{choices}</select></label>' if choices else "",
+            reason=_REASON if asked.calls else "",
+            refused=_refusing(asked),
+            program=escaped(program if len(program) <= _PROGRAM_CHARS else f"{program[:_PROGRAM_CHARS]}…"),
         )
         return form_page("A run asks", content)
+
+
+def _question(question: Question) -> str:
+    """Return a question as HTML: its lines, what names a source marked."""
+    clauses = {clause for call in question.calls for clause in call.clauses}
+    lines = (
+        f'<span class="warns">{escaped(line)}</span>' if line.strip() in clauses else escaped(line)
+        for line in question.text.split("\n")
+    )
+    return f"<pre>{'<br>'.join(lines)}</pre>"
+
+
+def _refusing(question: Question) -> str:
+    """Return a box for each call that may be refused alone, where there are several."""
+    if len(question.calls) < _SEVERAL:
+        return ""
+    boxes = "".join(
+        f'<label><input type="checkbox" name="refused" value="{number}"> {number}. {escaped(str(each))}</label><br>'
+        for number, each in enumerate(question.calls, 1)
+    )
+    return f"<fieldset><legend>No to some of them?</legend>{boxes}</fieldset>"
 
 
 def _waits(state: RunState | None, link: ApprovalLink) -> Approval | None:

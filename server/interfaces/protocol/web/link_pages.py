@@ -6,6 +6,8 @@ and all text on it is escaped.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -26,13 +28,30 @@ HEADERS = {
     # send the form with `Origin: null` (Fetch, "append a request Origin header").
     "Referrer-Policy": "same-origin",
 }
-_BODY_BYTES_MAX = 1024
+_BODY_BYTES_MAX = 16_384
+_FIELDS_MAX = 100
+_STYLE = """
+body{max-width:44rem;margin:1rem auto;padding:0 .75rem;font:16px/1.45 system-ui,sans-serif;overflow-wrap:anywhere}
+h1{font-size:1.3rem}pre,code{font:.9em/1.4 ui-monospace,monospace;white-space:pre-wrap}
+pre{padding:.5rem;background:#f3f3f0;border-radius:4px}
+table{border-collapse:collapse;width:100%}td,th{padding:.15rem .5rem .15rem 0;vertical-align:top;text-align:left}
+th{font-weight:600}fieldset{margin:.75rem 0;border:1px solid #bbb;border-radius:4px}
+input[type=text],select{width:100%;box-sizing:border-box;font:inherit;padding:.35rem}
+button{font:inherit;padding:.5rem 1.25rem;margin:.75rem .75rem .75rem 0}.warns{color:#9b1c1c}
+@media (prefers-color-scheme:dark){body{background:#181818;color:#e6e6e6}pre{background:#262626}.warns{color:#ff9c9c}}
+"""
+_STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+"""The one style that a page may have (CSP 3, 'sha256-'): nothing is loaded."""
 # A form that is answered with a redirect may lead where that leads (CSP 3, form-action).
-_POLICY = "default-src 'none'; form-action {leads_to}; base-uri 'none'; frame-ancestors 'none'"
+_POLICY = (
+    f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; "
+    "form-action {leads_to}; base-uri 'none'; frame-ancestors 'none'"
+)
 _PAGE = """\
 <!DOCTYPE html>
 <html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>sealab: {title}</title></head>
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>sealab: {title}</title>
+<style>{style}</style></head>
 <body>
 <h1>{title}</h1>
 {content}
@@ -74,14 +93,17 @@ def form_page(
 ) -> HTMLResponse:
     """Return a page with HTML as it is; `leads_to` says where its form may be sent, with the redirects that follow."""
     policy = {"Content-Security-Policy": _POLICY.format(leads_to=leads_to)}
-    content = _PAGE.format(title=escaped(title), content=content)
+    content = _PAGE.format(title=escaped(title), style=_STYLE, content=content)
     return HTMLResponse(content, status, headers={**HEADERS, **policy, **(headers or {})})
 
 
 async def sent_answer(receive: Receive) -> str | None:
     """Return the `answer` that a form was sent with; None where it was sent with anything else, or beside it."""
+    fields = await sent_fields(receive)
+    return fields[0][1] if [name for name, _ in fields] == ["answer"] else None
+
+
+async def sent_fields(receive: Receive) -> list[tuple[str, str]]:
+    """Return the fields that a form was sent with, in their order; none where they are too long."""
     body = await whole(receive, _BODY_BYTES_MAX)
-    match parse_qsl((body or b"").decode("latin-1"), keep_blank_values=True):
-        case [("answer", answer)]:
-            return answer
-    return None
+    return parse_qsl((body or b"").decode("latin-1"), keep_blank_values=True, max_num_fields=_FIELDS_MAX)

@@ -9,10 +9,10 @@ the dead to recover another process's work, which only a lease can give.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 from .....sandbox.errors import Busy
 from .....skills_db.errors import JournalNotFound
@@ -23,8 +23,8 @@ from ....base.identity import Right
 from ....governance.audit.trail import UNAUDITED, AuditTrail
 from ....governance.caller import Caller, NobodyAnswers
 from ....governance.caller import Progress as Tell
+from ....governance.questions import NO, THIS_CALL, Question, Reply
 from ....governance.scopes import is_principal
-from ...upstream_tools.approval import THIS_CALL
 from ..admission import admitted, can_park
 from ..execute import execute
 from ..request import CodeRequest, Execution, new_run_id, request_told
@@ -34,9 +34,12 @@ from .background_reports import (
     Approval,
     Progress,
     RunState,
+    answer_told,
     cancelled,
     execution_of,
     execution_told,
+    question_of,
+    question_told,
 )
 from .journaled_reports import recorded
 
@@ -194,16 +197,16 @@ class Background:
         await self._ask(lambda store: store.cancel(run_id, execution_told(cancelled(run_id)), scope=scope))
         await self.work.cancel(run_id)
 
-    async def answer(self, approval: Approval, choice: str | None, scope: str | None, *, by: Caller | None) -> bool:
-        """Answer what a run of the scope waits with: a choice, or None for a no; False where it was answered before.
+    async def answer(self, approval: Approval, reply: Reply, scope: str | None, *, by: Caller | None) -> bool:
+        """Answer what a run of the scope waits with; return False where it was answered before.
 
         Without a scope it is the operator's answer, or that of a link, which is `by` nobody who is known.
         """
-        told = {"question": approval.question, "choice": choice}
+        told = answer_told(approval.asked, reply)
         taken = await self._ask(lambda store: store.answer(approval.run_id, approval.number, told, scope=scope))
         self.work.wake()
         if taken:
-            decision = "declined" if choice is None else f"approved: {choice or THIS_CALL}"
+            decision = "declined" if reply.choice is None else f"approved: {reply.choice or THIS_CALL}"
             given_at = "page" if by is None else "client"
             self.audit.approval_answered(by, approval.run_id, (), decision, by=given_at)
         return taken
@@ -220,6 +223,11 @@ class Background:
         expires = state.expires or 0
         token = await self._ask(lambda store: store.link(approval.run_id, approval.number, expires))
         return f"{url.scheme}://{headers['host']}{PATH}{self.place}{token}"
+
+    async def program(self, run_id: str) -> str:
+        """Return the program of a run that has not ended; empty where there is none."""
+        request = await self._ask(lambda store: store.request(run_id))
+        return "" if request is None else str(request.get("code", ""))
 
     async def linked(self, token: str) -> ApprovalLink | None:
         """Return what the token of a link stands for, None where it is none of this database's."""
@@ -292,8 +300,7 @@ def _approval(found: BackgroundState) -> Approval | None:
     told = found.question
     if told is None:
         return None
-    choices = cast("Sequence[str]", told["choices"])
-    return Approval(found.run_id, found.questions, str(told["question"]), tuple(choices), str(told["scope"]))
+    return Approval(found.run_id, found.questions, question_of(told), str(told["scope"]))
 
 
 async def executed_or_parked(
@@ -310,20 +317,20 @@ async def executed_or_parked(
     run_id = new_run_id()
     open_question: dict[str, object] = {}
 
-    async def ask(text: str, choices: Sequence[str]) -> str | None:
+    async def ask(question: Question) -> Reply:
         if not open_question:
             try:
-                return await inner(text, choices)
+                return await inner(question)
             except NobodyAnswers:
                 if not parks:
-                    return None
+                    return NO
         if not open_question:
-            open_question.update(question=text, choices=list(choices), scope=request.caller.scope)
+            open_question.update(question_told(question), scope=request.caller.scope)
             await executor.journal.settled(run_id)
             executor.journal.leave_open(run_id)
             asyncio.get_running_loop().call_soon(running.cancel)
         await asyncio.Event().wait()
-        return None
+        return NO
 
     asked = replace(request, run_id=run_id, caller=replace(request.caller, ask=ask))
     running = asyncio.create_task(execute(executor, asked, progress=progress))

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from .....sandbox.job import Failure, Isolation, Outcome, Status
 from ....base.errors import UsageError
+from ....governance.questions import Question, Reply, reply_of
 from ..cancelled_runs import LeftFiles
 from ..images import Picture
 from ..report import Report, plain_report
@@ -33,13 +34,28 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A question that a run waits with; `choices` are what a yes may cover, the first of them a plain one."""
+    """A question that a run waits with."""
 
     run_id: str
     number: int
-    question: str
-    choices: tuple[str, ...]
+    asked: Question
     scope: str
+
+    @property
+    def question(self) -> str:
+        """The question as it is put to a user."""
+        return self.asked.text
+
+    def reply(self, *, approves: bool, reason: str = "", refused: str = "", covers: str | None = None) -> Reply:
+        """Return an answer that is given without a client: a yes covers the least, unless it `covers` more.
+
+        Raises `UsageError` where the question has no such choice.
+        """
+        choices = self.asked.choices
+        if covers is not None and covers not in choices:
+            raise UsageError(f"A yes to it cannot cover {covers!r}. Give one of {', '.join(map(repr, choices))}.")
+        choice = next(iter(choices), "") if covers is None else covers
+        return reply_of(approves=approves, choice=choice, reason=reason, refused=refused)
 
     @property
     def id(self) -> str:
@@ -91,6 +107,24 @@ def pages_at(address: str) -> str:
     if not good:
         raise UsageError(f"{address} is not the address of a server. Give one such as http://127.0.0.1:8000.")
     return address.rstrip("/").removesuffix(_MCP_PATH) + PATH
+
+
+def question_told(question: Question) -> dict[str, object]:
+    """Return a question as JSON."""
+    return {"question": question.text, "asked": question.told()}
+
+
+def question_of(told: Mapping[str, object]) -> Question:
+    """Return what `question_told` made JSON of, or an earlier version, which kept the text alone."""
+    asked = told.get("asked")
+    if isinstance(asked, dict):
+        return Question.model_validate(asked)
+    return Question(plain=str(told["question"]), choices=tuple(cast("list[str]", told.get("choices", ()))))
+
+
+def answer_told(question: Question, reply: Reply) -> dict[str, object]:
+    """Return an answer as JSON, with the question that it answers."""
+    return question_told(question) | reply.told()
 
 
 def execution_told(execution: Execution) -> Mapping[str, object]:

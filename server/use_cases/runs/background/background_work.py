@@ -24,6 +24,7 @@ from ....base.errors import KNOWN_ERRORS, HostWorkBusy, RequestRefused
 from ....base.host_work import OWNER, Kind, in_thread
 from ....governance.caller import RUNNING, Ask, Caller
 from ....governance.caller import Progress as Tell
+from ....governance.questions import NO, Question, Reply
 from ....governance.scopes import kept_identity
 from ...journal.writer import PASSING
 from ..admission import can_park
@@ -31,7 +32,14 @@ from ..aspects import RunCut
 from ..execute import execute
 from ..request import CodeRequest, Execution, request_of
 from ..resume import resume
-from .background_reports import Progress, cancelled, execution_told, without_result
+from .background_reports import (
+    Progress,
+    cancelled,
+    execution_told,
+    question_of,
+    question_told,
+    without_result,
+)
 from .journaled_reports import recorded
 
 if TYPE_CHECKING:
@@ -80,8 +88,8 @@ class _Active:
     task: asyncio.Task[Execution] | None = None
     stopped: Stop | None = None
     question: Mapping[str, object] | None = None
-    answer: Mapping[str, object] | None = None
-    """The answer to the question that it waited with, until the code asks that again."""
+    answer: tuple[Question, Reply] | None = None
+    """The question that it waited with and its answer, as far as the code has not asked that again."""
     took_answer: bool = False
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -379,22 +387,24 @@ class BackgroundWork:
             return None
         claimed = active.claimed
 
-        async def ask(text: str, choices: Sequence[str]) -> str | None:
+        async def ask(question: Question) -> Reply:
             async with active.asking:
                 if not active.took_answer:
-                    active.answer = await self._ask(lambda store: store.take_answer(claimed.run_id, claimed.owner))
+                    told = await self._ask(lambda store: store.take_answer(claimed.run_id, claimed.owner))
+                    active.answer = None if told is None else (question_of(told), Reply.of(told))
                     active.took_answer = True
-            answer = active.answer
-            if answer is not None and answer["question"] == text:
-                active.answer = None
-                return cast("str | None", answer["choice"])
+            if active.answer is not None and question.asks_the_same(active.answer[0]):
+                answered, reply = active.answer
+                left = answered.without(question)
+                active.answer = None if left is None else (left, reply.as_to(answered, left))
+                return reply.as_to(answered, question)
             if active.question is None:
-                active.question = {"question": text, "choices": list(choices), "scope": request.caller.scope}
+                active.question = question_told(question) | {"scope": request.caller.scope}
                 await self._journal.settled(claimed.run_id)
                 self._journal.leave_open(claimed.run_id)
                 asyncio.get_running_loop().call_soon(active.stop, Stop.ASKS)
             await asyncio.Event().wait()
-            return None
+            return NO
 
         return ask
 

@@ -13,6 +13,7 @@ from .....sandbox.guest_names import needs_network
 from .....sandbox.job import HostCalls, Isolation, Job, Outcome, Refusal, Status
 from ....base.host_work import Kind, in_thread
 from ....base.startup.package_names import distribution_of, installed_distributions
+from ....governance.questions import Question
 from ..files_home import FilesHome, accompanied
 from ..isolations import allowed_isolations
 from .missing_packages import HELPERS, hinted
@@ -124,7 +125,8 @@ async def _not_approved(outcome: Outcome, ask: Ask | None) -> str | None:
             'APPROVE_CONTAINER to false, or the request can ask for isolation="container".'
         )
     reason = "" if outcome.error is None else f" The sandbox refused it: {outcome.error.message}."
-    if await ask(f"May this code run in a container, with full Python but no network?{reason}", ()) is not None:
+    question = Question(plain=f"May this code run in a container, with full Python but no network?{reason}")
+    if (await ask(question)).choice is not None:
         return None
     return "The user did not approve running it in a container."
 

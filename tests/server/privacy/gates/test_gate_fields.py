@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from enum import Enum
@@ -20,6 +20,7 @@ from sealab.server.base.host_call import Answer, HostCall, for_worker
 from sealab.server.base.host_work import Account
 from sealab.server.base.settings import PrivacyLevel, PrivacyMode, Settings
 from sealab.server.governance.caller import Caller
+from sealab.server.governance.questions import Question, Reply
 from sealab.server.privacy.gates.run_gate import (
     CalledTool,
     ChangedNames,
@@ -152,9 +153,9 @@ async def test_a_message_a_question_and_a_call_wait_for_what_the_code_was_given_
     async def shown(_done: float, _total: float | None, message: str) -> None:
         seen.append(message)
 
-    async def ask(question: str, _choices: Sequence[str]) -> str:
-        seen.append(question)
-        return ""
+    async def ask(question: Question) -> Reply:
+        seen.append(question.text)
+        return Reply(choice="")
 
     answer, report = for_worker(gate.around(calls)), gate.hiding_progress(shown)
     assert report is not None
@@ -163,7 +164,7 @@ async def test_a_message_a_question_and_a_call_wait_for_what_the_code_was_given_
     asking = Gate(gate._privacy, Caller("someone", ask=ask), Account(60.0))
     assert asking.caller.ask is not None
     await for_worker(asking.around(calls))("call_tool", {"name": "Tassilo"})
-    await asking.caller.ask("now Tassilo Ostermaixc", ())
+    await asking.caller.ask(Question(plain="now Tassilo Ostermaixc"))
     assert len(seen) == 2
     assert all(each.startswith("now [PERSON_") for each in seen)
     await answer("call_tool", {"name": "Quirin"})

@@ -124,7 +124,9 @@ async def test_the_form_of_a_link_answers_once_and_then_the_page_says_what_and_w
 async def test_a_browser_shows_the_page_and_sends_its_form(home: Path, url: str, tmp_path: Path) -> None:
     def used(link: str) -> list[str]:
         with browser(tmp_path / "browser") as page:
-            return [page.open(link), page.press("approve"), page.open(link)]
+            shown = page.open(link)
+            assert page.fitted(500) <= 500
+            return [shown, page.press("approve"), page.open(link)]
 
     async with asking(home, url) as (caller, run_id, page):
         asked, answered, later = await asyncio.to_thread(used, page.link)
@@ -133,6 +135,45 @@ async def test_a_browser_shows_the_page_and_sends_its_form(home: Path, url: str,
     assert "The question was approved at" in answered
     assert "The question was approved at" in later
     assert (home / "sent.txt").read_text() == f"told {report['result'][0]}\n"
+
+
+SEVERAL = """# Tell both
+import asyncio
+name = "send"
+async def told(text):
+    try:
+        return await call_tool("notes." + name, {"text": text})
+    except ToolError as error:
+        return str(error)
+await call_tool("notes.put", {"text": "so that its server is at work"})
+result = await asyncio.gather(told("anna.meier@example.org"), told("/srv/" + "b" * 900))
+"""
+
+
+@pytest.mark.parametrize("way", ["page", "command"])
+async def test_a_question_shows_what_calls_name_whole_and_one_of_them_is_refused_for_a_reason(
+    home: Path, url: str, way: str
+) -> None:
+    async with over_http(url, "auto") as caller, httpx2.AsyncClient(timeout=50) as client:
+        run_id = await begun(caller, SEVERAL)
+        approval = (await until(caller, run_id, asks))["approval"]["id"]
+        page = await page_of(home, url, approval, client)
+        words = ("--home", str(home))
+        if way == "page":
+            shown = (await page.got()).text
+            assert (await page.sent({"answer": "approve", "refused": "2", "reason": "Not there"})).status_code == 200
+        else:
+            shown = (await asyncio.to_thread(partial(sealab, "approvals", "show", approval, *words, **OF_KEY))).stdout
+            refused = ("approvals", "approve", approval, "--refuse", "2", "--reason", "Not there", *words)
+            assert (await asyncio.to_thread(partial(sealab, *refused, **OF_KEY))).returncode == 0
+        report = await until(caller, run_id, lambda state: state["status"] == "ok")
+    assert "Tell both" in shown
+    assert 'told("/srv/" + "b" * 900)' in shown.replace("&quot;", '"')
+    assert "anna.meier@example.org" in shown
+    assert "/srv/" + "b" * 900 in shown
+    assert report["result"][0] == "sent anna.meier@example.org"
+    assert 'Their reason: "Not there".' in report["result"][1]
+    assert (home / "sent.txt").read_text() == "anna.meier@example.org\n"
 
 
 async def test_what_code_wrote_is_text_on_the_page_bounded_and_without_personal_data(home: Path, url: str) -> None:

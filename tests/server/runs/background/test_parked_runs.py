@@ -294,8 +294,11 @@ async def test_runs_that_were_accepted_go_on_when_the_operator_has_lowered_the_m
 AT_ONCE = """
 import asyncio
 name = 'send'
-texts = ['held', 'second', 'third']
-result = await asyncio.gather(*(call_tool('notes.' + name, {'text': text}) for text in texts))
+await call_tool('notes.put', {'text': 'so that its server is at work'})
+async def sent(text, seconds):
+    await asyncio.sleep(seconds)
+    return await call_tool('notes.' + name, {'text': text})
+result = await asyncio.gather(sent('held', 0), sent('second', 0.5), sent('third', 0.5))
 """
 IN_TURN = """
 first = await tools.notes.send(text='first')
