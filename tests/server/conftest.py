@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import dataclasses
-import itertools
 import json
 import os
 import signal
@@ -24,7 +22,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from mcp import Client, StdioServerParameters
@@ -32,9 +30,6 @@ from mcp.types import CallToolResult
 
 from sealab.sandbox.host import pool
 from sealab.sandbox.host.readers import Readers
-from sealab.sandbox.host.zygote_launcher import ZygoteLauncher
-from sealab.sandbox.job import Isolation
-from sealab.sandbox.wire.zygote_config import ZygoteConfig
 from sealab.server.app import App, running
 from sealab.server.base.home import Home
 from sealab.server.base.settings import Auth, Settings, read_settings
@@ -45,8 +40,9 @@ from sealab.server.privacy.detectors import Detectors
 from sealab.server.serve import serving
 
 from ..skills_db.conftest import Place, cluster, postgres_place
+from ..zygotes import Launch, lent_zygotes
 
-__all__ = ["cluster", "postgres_place"]
+__all__ = ["cluster", "lent_zygotes", "postgres_place"]
 
 T = TypeVar("T")
 SEALAB = [sys.executable, "-P", "-m", "sealab.server"]
@@ -373,52 +369,12 @@ def shared_readers() -> Iterator[None]:
         readers.close()
 
 
-class _Lent(ZygoteLauncher):
-    """A zygote that serves the next pool of the same configuration where its pool ends it, and nothing of it runs."""
-
-    free: ClassVar[dict[ZygoteConfig, list[_Lent]]] = {}
-
-    @classmethod
-    def to(cls, config: ZygoteConfig, python: str = sys.executable) -> ZygoteLauncher:
-        free = cls.free.setdefault(dataclasses.replace(config, group=None), [])
-        if config.isolation is not Isolation.RESTRICTED or python != sys.executable:
-            return ZygoteLauncher(config, python)
-        return free.pop() if free else cls(config)
-
-    async def start(self) -> None:
-        if self._process is None or self._control is None:
-            await super().start()
-        else:
-            self._loop = asyncio.get_running_loop()
-            self._loop.add_reader(self._control.fileno(), self._receive_packet)
-
-    async def close(self) -> None:
-        if self._exits:
-            await asyncio.wait(self._exits.values(), timeout=0.5)
-        hello = self._hello is not None and self._hello.done() and self._hello.exception() is None
-        if self._control is None or self._retired or self.busy or not hello or self._loop is None:
-            await super().close()
-        else:
-            self._loop.remove_reader(self._control.fileno())
-            self.free[dataclasses.replace(self._config, group=None)].append(self)
-
-    async def end(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        await super().close()
-
-
 @pytest.fixture(scope="session", autouse=True)
-def shared_zygotes() -> Iterator[None]:
-    """Have servers in this process use the zygotes of those that ended: to start one takes two thirds of a server."""
+def shared_zygotes(lent_zygotes: Launch) -> Iterator[None]:
+    """Have servers in this process use the zygotes of those that ended, which take two thirds of a server to start."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(pool, "ZygoteLauncher", _Lent.to)
+        patched.setattr(pool, "ZygoteLauncher", lent_zygotes)
         yield
-
-    async def end() -> None:
-        for launcher in itertools.chain.from_iterable(_Lent.free.values()):
-            await launcher.end()
-
-    asyncio.run(end())
 
 
 @pytest.fixture(autouse=True)
