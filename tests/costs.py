@@ -95,14 +95,15 @@ class Costs:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
+        if fixturedef.scope == "function":
+            return (yield)
         before, shared = processor_seconds(), self._shared
         try:
             return (yield)
         finally:
-            if fixturedef.scope != "function":
-                spent = processor_seconds() - before
-                self._record(f"fixture {fixturedef.baseid}::{fixturedef.argname}", spent - (self._shared - shared))
-                self._shared = shared + spent
+            spent = processor_seconds() - before
+            self._record(f"fixture {fixturedef.baseid}::{fixturedef.argname}", spent - (self._shared - shared))
+            self._shared = shared + spent
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(

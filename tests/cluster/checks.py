@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import secrets
 import subprocess
-import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import httpx2
 from mcp import Client as SdkClient
 from mcp.client.streamable_http import streamable_http_client
-from mcp.types import ResourceListChangedNotification, ToolListChangedNotification
 
 from tests.chaos.client import LEGACY, MODERN, Answer
 from tests.server.conftest import SEALAB, environment
 
-from .harness import Running, cluster, write_upstreams
+from .harness import Running
 
 ERAS = (LEGACY, MODERN)
 ROUNDS = 100
@@ -123,55 +119,6 @@ def _first(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
-
-
-def skills(running: Running) -> str:
-    """A skill saved on one replica is what the next call on each other runs, in its newest version."""
-    token, pairs = running.token(), 0
-    for here, there in itertools.permutations(running.names, 2):
-        name = f"skill_{secrets.token_hex(4)}"
-        for version in (1, 2):
-            code = f'def {name}() -> str:\n    """Say."""\n    return "{here} {version}"\n'
-            saved = must(running.client(MODERN, token, here).call("save_skill", {"name": name, "code": code}), "save")
-            same(saved["version"], version, "version")
-            ran = must(running.client(MODERN, token, there).run(f"skills.{name}()"), f"saved on {here}, run on {there}")
-            same(ran["result"], f"{here} {version}", f"saved on {here}, run on {there}")
-            pairs += 1
-    return f"{pairs} saves"
-
-
-def files(running: Running) -> str:
-    """A file written via one replica is what each other reads, lists, opens in code and deletes; its newest content."""
-    token, pairs = running.token(), 0
-    for here, there in itertools.permutations(running.names, 2):
-        name = f"{secrets.token_hex(4)}.txt"
-        one, other = running.client(MODERN, token, here), running.client(MODERN, token, there)
-        for content in ("first " + here, "second " + here):
-            must(one.call("write_workspace_file", {"filename": name, "content": content}), "write")
-            read = must(other.call("read_workspace_file", {"filename": name}), f"written via {here}, read via {there}")
-            same(read["content"], content, f"written via {here}, read via {there}")
-            opened = must(other.run(f"open({name!r}).read()"), f"opened via {there}")
-            same(opened["result"], content, f"written via {here}, opened in code via {there}")
-            pairs += 1
-        listed = must(other.call("list_workspace_files", {}), "list")
-        same(name in [each["name"] for each in listed["files"]], True, f"written via {here}, listed via {there}")
-        must(other.call("delete_workspace_file", {"filename": name}), f"deleted via {there}")
-        gone = one.call("read_workspace_file", {"filename": name})
-        same(gone.status, "tool error", f"deleted via {there}, read via {here}")
-    return f"{pairs} writes"
-
-
-def kept_output(running: Running) -> str:
-    """What was cut of a run on one replica is read on another."""
-    token = running.token()
-    here, there, *_ = running.names
-    ran = must(running.client(MODERN, token, here).run("for i in range(20000): print('a line', i)"), "run")
-    name = f".runs/{ran['run_id']}/output.txt"
-    read = must(
-        running.client(MODERN, token, there).call("read_workspace_file", {"filename": name, "limit": 8}), "read"
-    )
-    same(read["content"], "a line 0", "the first line")
-    return "read on another"
 
 
 def a_session(running: Running) -> str:
@@ -316,168 +263,12 @@ def a_background_run(running: Running) -> str:
     return f"begun on {dead}, ended on {last} ({'from' if first == dead else 'before'} its journal), {took:.1f} s after the kill (10 s of it are the run's)"
 
 
-def list_changed(running: Running) -> str:
-    """A client that listens at one replica is told what changed at another: a skill saved, a server's tools learned."""
-    here, there, *_ = running.names
-    said = []
-    for mode in ("legacy", "auto"):
-        try:
-            took = asyncio.run(asyncio.wait_for(_told(running, mode, here, there), 120))
-        except (ExceptionGroup, TimeoutError) as errors:
-            raise Wrong(f"mode {mode}: the client of {here} was not told: {_first(errors)!r}") from errors
-        said.append(f"{mode}: " + ", ".join(f"{what} {seconds:.2f} s" for what, seconds in took.items()))
-    return "; ".join(said)
-
-
-class _Heard:
-    """What a client was told of."""
-
-    def __init__(self) -> None:
-        self.events = {"tools": asyncio.Event(), "resources": asyncio.Event()}
-        self.listens = asyncio.Event()
-
-    async def message(self, message: object) -> None:
-        inner = getattr(message, "root", message)
-        if isinstance(inner, ToolListChangedNotification):
-            self.events["tools"].set()
-        elif isinstance(inner, ResourceListChangedNotification):
-            self.events["resources"].set()
-
-    async def listen(self, client: SdkClient) -> None:
-        async with client.listen(tools_list_changed=True, resources_list_changed=True) as events:
-            self.listens.set()
-            async for event in events:
-                self.events["resources" if "esource" in type(event).__name__ else "tools"].set()
-
-    async def of(self, what: str, seconds: float = 30) -> None:
-        try:
-            await asyncio.wait_for(self.events[what].wait(), seconds)
-        except TimeoutError:
-            raise Wrong(f"not told that the list of {what} changed within {seconds:g} s") from None
-
-
-async def _told(running: Running, mode: Any, here: str, there: str) -> dict[str, float]:
-    heard, token = _Heard(), running.token()
-    caller, took = running.client(MODERN, token, there), {}
-    async with (
-        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=60) as http,
-        SdkClient(
-            streamable_http_client(running.balancer.urls[here], http_client=http),
-            mode=mode,
-            message_handler=heard.message,
-        ) as client,
-    ):
-        listening = asyncio.create_task(heard.listen(client)) if mode == "auto" else None
-        if listening is not None:
-            await asyncio.wait_for(heard.listens.wait(), 30)
-        # Who has read a list is told when it changes.
-        await client.list_tools(cache_mode="bypass")
-        await client.list_resources(cache_mode="bypass")
-        name, new = f"skill_{secrets.token_hex(4)}", f"extra{secrets.token_hex(2)}"
-        heard.events["resources"].clear()
-        began = time.monotonic()
-        await asyncio.to_thread(caller.call, "save_skill", {"name": name, "code": f"def {name}(): return 1"})
-        await heard.of("resources")
-        took["skill"] = time.monotonic() - began
-        for replica in running.replicas.values():
-            write_upstreams(replica.home, new)
-        await heard.of("tools")  # by its own replica, whose file changed
-        heard.events["tools"].clear()
-        began = time.monotonic()
-        await asyncio.to_thread(caller.call, "search_tools", {"query": "folder"})  # which asks the server what it has
-        await heard.of("tools")
-        took["tools"] = time.monotonic() - began
-        if listening is not None:
-            listening.cancel()
-    return took
-
-
-def a_revoked_token(running: Running) -> str:
-    """A token that was revoked is refused by all within seconds, whichever replicas have met it."""
-    made = _command(running, "tokens", "create", f"gone-{secrets.token_hex(3)}", "--json")
-    for at in running.names:
-        must(running.client(MODERN, made["token"], at).run("1"), f"before, at {at}")
-    _command(running, "tokens", "revoke", made["id"], "--json")
-    took = [
-        waited_for(
-            lambda at=at: running.client(MODERN, made["token"], at).run("1").status == "http 401", f"refused by {at}"
-        )
-        for at in running.names
-    ]
-    return f"refused by {len(took)} replicas within {sum(took):.1f} s"
-
-
-QUOTA = 9
-
-
-def quotas(running: Running) -> str:
-    """What a caller may use counts over all replicas: runs within a minute, and runs at once."""
-    settings = {"CALLER_RUNS_PER_MINUTE": str(QUOTA), "WORKSPACE_QUOTA_MB": "1"}
-    store = None if running.store is None else running.store.kind
-    with cluster(settings=settings, store=store, isolated=running.network.isolated) as bounded:
-        client = bounded.client(MODERN, bounded.token())
-        answers = [client.run("1") for _ in range(QUOTA + 6)]
-        ran = sum(answer.ok for answer in answers)
-        same(ran, QUOTA, f"runs in a minute of {QUOTA} that a caller may begin")
-        same({answer.status for answer in answers if not answer.ok}, {"busy"}, "the refusals")
-        return f"{QUOTA} runs of a minute over three replicas, then busy; " + _quota_of_files(bounded)
-
-
-def _quota_of_files(bounded: Running) -> str:
-    """Write at once via all replicas more than the quota holds."""
-    token, refused, taken = bounded.token("writer"), [], []
-
-    def write(number: int) -> None:
-        at = bounded.names[number % len(bounded.names)]
-        answer = bounded.client(MODERN, token, at).call(
-            "write_workspace_file", {"filename": f"part-{number}.bin", "content": "x" * 150_000}
-        )
-        (taken if answer.ok else refused).append(answer)
-
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(12)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    used = must(bounded.client(MODERN, token).call("list_workspace_files", {}), "list")
-    same(used["used_bytes"] <= used["quota_bytes"], True, f"{used['used_bytes']} bytes within the quota")
-    same(len(taken) <= used["quota_bytes"] // 150_000, True, f"{len(taken)} files taken")
-    return f"{len(taken)} of 12 files at once fit the quota, {len(refused)} were refused"
-
-
-def many_homes(running: Running) -> str:
-    """Each replica's home holds nothing that another needs: one starts on an empty home and has all."""
-    token, name = running.token(), running.names[-1]
-    must(running.client(MODERN, token, running.names[0]).run("x = 41", session="s"), "begin")
-    file = f"{secrets.token_hex(4)}.txt"
-    must(
-        running.client(MODERN, token, name).call("write_workspace_file", {"filename": file, "content": "kept"}), "write"
-    )
-    replica = running.replicas[name]
-    replica.drain()
-    replica.home = Path(f"{replica.home}-new")
-    replica.home.mkdir()
-    write_upstreams(replica.home)
-    running.start(name)
-    client = running.client(MODERN, token, name)
-    same(must(client.call("read_workspace_file", {"filename": file}), "read")["content"], "kept", "the file")
-    same(must(client.run("x + 1", session="s"), "the session")["result"], 42, "the session")
-    return "a file and a session, on an empty home"
-
-
 CHECKS: dict[str, Check] = {
     "each tool of the contract": everything,
     "the SDK's client": with_the_sdk,
-    "skills": skills,
-    "files": files,
-    "kept output": kept_output,
     "a session round robin": a_session,
     "approvals": approvals,
     "a parked run": parked,
-    "list changed": list_changed,
-    "a revoked token": a_revoked_token,
     "a background run of a killed replica": a_background_run,
     "a session of a killed replica": a_session_without_owner,
-    "an empty home": many_homes,
-    "quotas over all": quotas,
 }

@@ -8,7 +8,6 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import psycopg
 import pytest
 from psycopg import sql
@@ -133,17 +132,6 @@ def test_without_namespaces_all_is_on_loopback_and_that_is_said() -> None:
         assert network.ip("replica-1") == "127.0.0.1"
         assert network.port("replica-1") == network.port("replica-1") != network.port("balancer")
         assert "loopback" in network.kind
-
-
-def test_a_killed_replica_leaves_no_process(running: Running) -> None:
-    first = running.names[0]
-    family = psutil.Process(running.replicas[first].process.pid).children(recursive=True)
-    assert family
-    running.replicas[first].signal(signal.SIGKILL)
-    running.replicas[first].process.wait(20)
-    _, left = psutil.wait_procs(family, timeout=20)
-    running.start(first)
-    assert not left
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from ..server.command_line import Ended, sealab
-from ..server.conftest import Caller
+from ..server.conftest import Caller, shared_readers, shared_zygotes
 from ..waiting import wait_until
+from ..zygotes import lent_zygotes
+
+__all__ = ["lent_zygotes", "shared_readers", "shared_zygotes"]
 
 ECHOING = Path(__file__).parents[1] / "data" / "echoing_upstream.py"
 FULL_PYTHON = {"SEALAB_ALLOWED_ISOLATION": "restricted,process", "SEALAB_MAX_MEMORY_MB": "2000"}

@@ -13,6 +13,9 @@ from sealab.sandbox.host.worker import WorkerHandle
 from sealab.sandbox.job import Failure, Job, Json, Limits, Outcome, Waits
 
 from ..waiting import until
+from ..zygotes import Launch, lent_zygotes
+
+__all__ = ["lent_zygotes"]
 
 
 async def no_calls(name: str, arguments: Mapping[str, Json]) -> Json:
@@ -55,16 +58,16 @@ def own_children() -> Iterator[None]:
 
 
 @asynccontextmanager
-async def ready_pool() -> AsyncIterator[Pool]:
-    async with Pool(PoolSettings(spares=1)) as pool:
+async def ready_pool(launch: Launch | None = None) -> AsyncIterator[Pool]:
+    async with Pool(PoolSettings(spares=1), launch) as pool:
         await pool.ready()
         yield pool
 
 
 @pytest.fixture(scope="module")
-async def pool() -> AsyncIterator[Pool]:
+async def pool(lent_zygotes: Launch) -> AsyncIterator[Pool]:
     """One for all tests of a module: whatever a run does, it does to a worker of its own."""
-    async with ready_pool() as pool:
+    async with ready_pool(lent_zygotes) as pool:
         yield pool
 
 

@@ -1,8 +1,7 @@
-"""Databases of both kinds, each empty and its own."""
+"""Databases of both kinds, each its own, with empty tables."""
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,8 +14,6 @@ from sealab.skills_db.engine import Database, open_database
 from sealab.skills_db.skills import SkillStore
 
 from .postgres import INSTALL, Cluster, find_binaries, throwaway_cluster
-
-_NUMBERS = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -55,9 +52,8 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def postgres_place(cluster: Cluster, tmp_path: Path) -> Iterator[Place]:
-    name = f"test_{next(_NUMBERS)}"
-    yield Place(cluster.create(name), tmp_path)
-    cluster.drop(name)
+    with cluster.database() as url:
+        yield Place(url, tmp_path)
 
 
 @pytest.fixture

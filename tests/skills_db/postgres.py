@@ -20,12 +20,15 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
 from psycopg import sql
+
+from sealab.skills_db.engine import open_database
+from sealab.skills_db.tables import FIRST_ROWS
 
 INSTALL = "`make system` installs it; the service need not run."
 _PR_SET_PDEATHSIG = 1
@@ -33,6 +36,29 @@ _STATEMENT = re.compile(r"LOG:\s+(?:statement|execute [^:]*): (.*)")
 _CONTROL = ("BEGIN", "COMMIT", "ROLLBACK", "SELECT SET_CONFIG", "SET SESSION", "SHOW", "RELEASE", "SAVEPOINT")
 """What marks out a transaction, and the settings of a connection or of one change."""
 _TABLE = re.compile(r"\b(?:FROM|INTO|UPDATE)\s+(sealab_\w+)", re.IGNORECASE)
+_MADE = """
+SELECT md5(string_agg(row, ' ' ORDER BY row)) FROM (
+  SELECT format('%s %s %s %s %s', relname, relkind, relacl, relnatts, reloptions) row FROM pg_class
+    WHERE relnamespace = 'public'::regnamespace UNION ALL
+  SELECT format('%s %s %s %s', attrelid::regclass, attname, atttypid, attnotnull) FROM pg_attribute a
+    JOIN pg_class c ON c.oid = a.attrelid WHERE relnamespace = 'public'::regnamespace AND NOT attisdropped UNION ALL
+  SELECT format('%s %s', tgname, tgenabled) FROM pg_trigger UNION ALL
+  SELECT format('%s %s', nspname, nspacl) FROM pg_namespace WHERE nspname NOT LIKE 'pg_%temp%' UNION ALL
+  SELECT format('%s %s', setrole, setconfig) FROM pg_db_role_setting s
+    JOIN pg_database d ON d.oid = setdatabase AND datname = current_database() UNION ALL
+  SELECT format('%s %s', datacl, datconnlimit) FROM pg_database WHERE datname = current_database()) made
+"""
+"""Changes when a table, a right, a trigger, a schema or a setting of the database does."""
+_EMPTIED = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid();
+SET session_replication_role = replica;
+DO $$ DECLARE each regclass; BEGIN
+  FOR each IN SELECT oid FROM pg_class WHERE relkind IN ('r', 'S') AND relnamespace = 'public'::regnamespace LOOP
+    IF each IN (SELECT seqrelid FROM pg_sequence) THEN EXECUTE format('ALTER SEQUENCE %s RESTART', each);
+    ELSIF each <> 'sealab_migration'::regclass THEN EXECUTE format('DELETE FROM %s', each); END IF;
+  END LOOP;
+END $$
+"""
 
 
 def find_binaries() -> Path | None:
@@ -53,6 +79,8 @@ class Cluster:
     durable: bool
     options: Mapping[str, object] = field(default_factory=dict)
     process: subprocess.Popen | None = None
+    emptied: list[tuple[str, str | None]] = field(default_factory=list)
+    """The names of databases whose tables are made and empty, and what `_MADE` says of them."""
 
     def url(self, name: str) -> str:
         return f"postgresql://sealab:{self.password}@/{name}?host={self.folder}"
@@ -64,6 +92,40 @@ class Cluster:
 
     def drop(self, name: str) -> None:
         self.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+    @contextmanager
+    def database(self) -> Iterator[str]:
+        """Lend a database with empty tables: one that was lent before, unless more than rows of it changed."""
+        name, made = self.emptied.pop() if self.emptied else (f"test_{secrets.token_hex(4)}", None)
+        if made is None:
+            with open_database(self.create(name), self.folder):
+                pass
+            made = self._made(name)
+        yield self.url(name)
+        if self._made(name) == made:
+            self._empty(name)
+            self.emptied.append((name, made))
+        else:
+            self.drop(name)
+
+    def _made(self, name: str) -> str | None:
+        """Return what `_MADE` says of a database, or None where it lets nobody in."""
+        with suppress(psycopg.OperationalError), psycopg.connect(self.url(name)) as connection:
+            return connection.execute(_MADE).fetchone()[0]
+        return None
+
+    def _empty(self, name: str) -> None:
+        with psycopg.connect(self.url(name)) as connection:
+            connection.execute(_EMPTIED)
+            for table, row in FIRST_ROWS:
+                values = (sql.Literal(value) for value in (1, *row.values()))
+                connection.execute(
+                    sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(
+                        sql.Identifier(table.name),
+                        sql.SQL(", ").join(map(sql.Identifier, ("id", *row))),
+                        sql.SQL(", ").join(values),
+                    )
+                )
 
     def set_for(self, url: str, setting: str) -> None:
         """Make a setting the default of the database at `url`."""

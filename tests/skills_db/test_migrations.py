@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -22,10 +23,18 @@ from sealab.skills_db.skills import SkillStore
 from sealab.skills_db.tables import TABLES
 
 from .conftest import Place
+from .postgres import Cluster
 
 LATER = Migration("9998_notes", ("CREATE TABLE sealab_note (id INTEGER PRIMARY KEY)",))
 BROKEN = Migration("9999_broken", ("CREATE TABLE sealab_half (id INTEGER)", "CREATE TABLE sealab_note (id INTEGER)"))
 CONTRACTING = Migration("9999_no_notes", ("DROP TABLE sealab_note",), needs=LATER.name)
+
+
+@pytest.fixture
+def postgres_place(cluster: Cluster, tmp_path: Path) -> Iterator[Place]:
+    """A database without tables, which the others are not."""
+    yield Place(cluster.create("migrated"), tmp_path)
+    cluster.drop("migrated")
 
 
 def applied(database: Database) -> list[str]:

@@ -15,6 +15,7 @@ from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.job import HostCalls, Isolation, Job, Json, Outcome
 from sealab.sandbox.report import answer_shapes
 
+from ...zygotes import Launch
 from ..conftest import failure
 
 ROWS = {"userName": "ada", "rows": [{"maxCount": 1}], "a_b": 1, "aB": 2}
@@ -44,8 +45,8 @@ def isolation(request: pytest.FixtureRequest) -> Isolation:
 
 
 @pytest.fixture(scope="module")
-async def pool(isolation: Isolation) -> AsyncIterator[Pool]:
-    async with Pool(PoolSettings(isolation=isolation, spares=1)) as made:
+async def pool(isolation: Isolation, lent_zygotes: Launch) -> AsyncIterator[Pool]:
+    async with Pool(PoolSettings(isolation=isolation, spares=1), lent_zygotes) as made:
         yield made
 
 

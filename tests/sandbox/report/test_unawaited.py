@@ -11,6 +11,8 @@ from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.job import Isolation, Job, Json, Outcome
 from sealab.sandbox.report.unawaited import Unawaited
 
+from ...zygotes import Launch
+
 
 async def host(_name: str, _arguments: Mapping[str, Json]) -> Json:
     await asyncio.sleep(0)
@@ -18,8 +20,8 @@ async def host(_name: str, _arguments: Mapping[str, Json]) -> Json:
 
 
 @pytest.fixture(scope="module", params=[Isolation.RESTRICTED, Isolation.PROCESS])
-async def pool(request: pytest.FixtureRequest) -> AsyncIterator[Pool]:
-    async with Pool(PoolSettings(isolation=request.param, spares=1)) as made:
+async def pool(request: pytest.FixtureRequest, lent_zygotes: Launch) -> AsyncIterator[Pool]:
+    async with Pool(PoolSettings(isolation=request.param, spares=1), lent_zygotes) as made:
         yield made
 
 

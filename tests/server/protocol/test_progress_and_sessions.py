@@ -30,15 +30,6 @@ async def run_and_hear(caller: Caller, code: str) -> tuple[dict[str, object], Se
     return answer.structured_content, seen
 
 
-async def test_progress_of_code_reaches_the_client_that_asked_for_it(caller: Caller) -> None:
-    code = "progress(0.25, 'a quarter')\nawait asyncio.sleep(0.3)\nprogress(1, 'done')\nresult = 'ended'"
-    report, seen = await run_and_hear(caller, code)
-    assert report["result"] == "ended"
-    await until(lambda: len(seen) >= 2)
-    assert seen == [(0.25, 1.0, "a quarter"), (1.0, 1.0, "done")]
-    assert (await caller.run(code))["result"] == "ended"  # nobody asked
-
-
 async def test_progress_that_comes_too_often_is_left_out_but_for_its_end_and_costs_no_calls(
     in_process_caller: Caller,
 ) -> None:

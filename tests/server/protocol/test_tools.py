@@ -10,6 +10,7 @@ import anyio
 
 from ...waiting import until
 from ..conftest import Caller
+from .test_progress_and_sessions import run_and_hear
 
 TOOLS = {
     *("search_tools", "get_tool_definition", "list_tool_categories", "execute_code", "get_run"),
@@ -86,23 +87,23 @@ async def test_code_that_fails_is_a_normal_result_with_its_error_and_the_output_
     assert "AttributeError (line 3)" in answer.content[0].text  # type: ignore[union-attr]
 
 
-async def test_an_endless_loop_is_stopped_and_the_output_so_far_kept(caller: Caller) -> None:
-    report = await caller.run("print('begun')\nwhile True:\n    pass", timeout_seconds=0.4)
+async def test_an_endless_loop_is_stopped_and_the_output_so_far_kept(in_process_caller: Caller) -> None:
+    report = await in_process_caller.run("print('begun')\nwhile True:\n    pass", timeout_seconds=0.4)
     assert (report["status"], report["output"]) == ("timeout", "begun\n")
-    assert (await caller.run("1 + 1"))["result"] == 2
+    assert (await in_process_caller.run("1 + 1"))["result"] == 2
 
 
-async def test_context_vars_are_variables_of_the_code(caller: Caller) -> None:
-    report = await caller.run("sum(rows) + offset", context_vars={"rows": [1, 2, 3], "offset": 10})
+async def test_context_vars_are_variables_of_the_code(in_process_caller: Caller) -> None:
+    report = await in_process_caller.run("sum(rows) + offset", context_vars={"rows": [1, 2, 3], "offset": 10})
     assert report["result"] == 16
-    assert (await caller.run("a + 1", context_vars='{"a": 1}'))["result"] == 2
+    assert (await in_process_caller.run("a + 1", context_vars='{"a": 1}'))["result"] == 2
 
 
-async def test_a_session_remembers_and_other_calls_do_not_see_it(caller: Caller) -> None:
-    await caller.run("import math\ndef area(r):\n    return round(math.pi * r * r, 2)", session="s1")
-    assert (await caller.run("area(2)", session="s1"))["result"] == 12.57
-    assert (await caller.run("area(2)", session="s2"))["error"]["type"] == "NameError"
-    assert (await caller.run("area(2)"))["error"]["type"] == "NameError"
+async def test_a_session_remembers_and_other_calls_do_not_see_it(in_process_caller: Caller) -> None:
+    await in_process_caller.run("import math\ndef area(r):\n    return round(math.pi * r * r, 2)", session="s1")
+    assert (await in_process_caller.run("area(2)", session="s1"))["result"] == 12.57
+    assert (await in_process_caller.run("area(2)", session="s2"))["error"]["type"] == "NameError"
+    assert (await in_process_caller.run("area(2)"))["error"]["type"] == "NameError"
 
 
 BAD_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
@@ -175,12 +176,12 @@ async def test_the_text_of_a_file_says_what_follows_until_nothing_does(in_proces
     assert seen == whole
 
 
-async def test_binary_files_travel_as_base64(caller: Caller) -> None:
-    await caller.call("write_workspace_file", filename="b.bin", content="AP8Q", encoding="base64")
-    read = await caller.told("read_workspace_file", filename="b.bin", encoding="base64")
+async def test_binary_files_travel_as_base64(in_process_caller: Caller) -> None:
+    await in_process_caller.call("write_workspace_file", filename="b.bin", content="AP8Q", encoding="base64")
+    read = await in_process_caller.told("read_workspace_file", filename="b.bin", encoding="base64")
     assert (read["content"], read["size"]) == ("AP8Q", 3)
-    assert (await caller.run("list(read_file('b.bin', encoding=None))"))["result"] == [0, 255, 16]
-    wrong = await caller.call("write_workspace_file", filename="b.bin", content="x", encoding="latin-1")
+    assert (await in_process_caller.run("list(read_file('b.bin', encoding=None))"))["result"] == [0, 255, 16]
+    wrong = await in_process_caller.call("write_workspace_file", filename="b.bin", content="x", encoding="latin-1")
     assert wrong.is_error
 
 
@@ -203,18 +204,6 @@ async def test_code_reaches_the_same_files_and_the_report_names_those_it_wrote(i
     read = await in_process_caller.told("read_workspace_file", filename="out.txt")
     assert read["content"] == "6"
     assert "files" not in await in_process_caller.run("write_file('gone.txt', 'x')\ndelete_file('gone.txt')")
-
-
-async def test_code_writes_files_larger_than_one_call(in_process_caller: Caller) -> None:
-    code = """
-text, data = 'line é\\n' * 800_000, bytes(range(256)) * 30_000
-write_file('long.txt', text)
-write_file('long.bin', data)
-same = read_file('long.txt') == text and read_file('long.bin', encoding=None) == data
-delete_file('long.txt'), delete_file('long.bin')
-result = same
-"""
-    assert (await in_process_caller.run(code, memory_mb=300))["result"] is True
 
 
 async def test_huge_output_is_cut_and_the_whole_can_be_read_back(in_process_caller: Caller) -> None:
@@ -269,6 +258,15 @@ async def test_a_call_that_the_client_calls_off_is_killed(caller: Caller) -> Non
     assert (await caller.told("get_execution_stats"))["pool"]["running"] == 0
 
 
+async def test_progress_of_code_reaches_the_client_that_asked_for_it(caller: Caller) -> None:
+    code = "progress(0.25, 'a quarter')\nawait asyncio.sleep(0.3)\nprogress(1, 'done')\nresult = 'ended'"
+    report, seen = await run_and_hear(caller, code)
+    assert report["result"] == "ended"
+    await until(lambda: len(seen) >= 2)
+    assert seen == [(0.25, 1.0, "a quarter"), (1.0, 1.0, "done")]
+    assert (await caller.run(code))["result"] == "ended"  # nobody asked
+
+
 async def test_calls_at_once_do_not_wait_for_each_other(caller: Caller) -> None:
     waits = """
 while not told:
@@ -303,11 +301,6 @@ async def test_the_statistics_tell_limits_layers_runs_and_use(in_process_caller:
     assert told["workers"]["processes"] >= 1
     assert told["workspace"]["quota_bytes"] == 1_000_000_000
     assert told["pool"]["workers_made"] >= 1
-
-
-async def test_a_traceback_has_no_lines_of_the_library(in_process_caller: Caller) -> None:
-    report = await in_process_caller.run("def read(name):\n    return open(name).read()\nread('missing.csv')")
-    assert re.findall(r"File \"(.*?)\"", report["error"]["traceback"]) == ["<code>", "<code>"]
 
 
 async def test_a_client_is_told_what_matters_and_what_code_can_use_and_no_capability_that_is_empty(

@@ -222,15 +222,6 @@ async def test_a_database_with_a_write_ahead_log_is_whole_for_the_next_run_and_n
     assert (await caller.run(READS))["result"] == [[1]]
 
 
-async def test_links_and_times_of_files_stay_behind_and_the_report_says_so_of_links(caller: Caller) -> None:
-    code = "import os\nos.symlink('/etc/passwd', 'link')\nopen('a', 'w').close()\nos.utime('a', (1000, 1000))"
-    report = await full(caller, code)
-    assert report["files"] == {"new": [{"name": "a", "size": 0}]}
-    assert "link (it is a symbolic link" in report["truncated"]["files"]["note"]
-    assert names(caller) == ["a", "old.txt", "table.csv"]
-    assert (caller.home / "workspace" / "a").stat().st_mtime > 1000
-
-
 async def test_the_helpers_see_what_open_wrote_and_the_other_way_round(caller: Caller) -> None:
     code = """
 import os
@@ -270,24 +261,6 @@ async def test_a_session_takes_home_what_each_call_wrote(caller: Caller) -> None
     assert "files" not in await full(caller, "1", session="s")
     await caller.call("write_workspace_file", filename="later.txt", content="later")
     assert (await full(caller, "open('later.txt').read()", session="s"))["result"] == "later"
-
-
-async def test_what_a_session_writes_to_a_file_in_its_memory_comes_home_with_each_call(caller: Caller) -> None:
-    begins = """
-import mmap
-with open("map", "w+b") as file:
-    file.write(b"a" * 10_000)
-    file.flush()
-    memory = mmap.mmap(file.fileno(), 0)
-memory[0] = ord("b")
-"""
-    changed = {"changed": [{"name": "map", "size": 10_000}]}
-    assert (await full(caller, begins, session="map"))["files"] == {"new": changed["changed"]}
-    assert (await full(caller, "memory[1] = ord('c')", session="map"))["files"] == changed
-    assert (caller.home / "workspace" / "map").read_bytes()[:3] == b"bca"
-    assert "files" not in await full(caller, "memory[2]", session="map")
-    assert (await full(caller, "memory[2] = ord('d')\nmemory.close()", session="map"))["files"] == changed
-    assert (caller.home / "workspace" / "map").read_bytes()[:4] == b"bcda"
 
 
 async def test_what_a_dry_run_wrote_in_a_session_never_comes_home_however_it_ended(caller: Caller) -> None:
