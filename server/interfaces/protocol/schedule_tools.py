@@ -12,6 +12,7 @@ from mcp.types import CallToolResult, ToolAnnotations
 
 from ....sandbox.job import Json
 from ...base.errors import RequestRefused
+from ...governance.questions import Question
 from ...governance.scopes import caller_of
 from ...use_cases.skills.schedules import ListedSchedule, RemovedSchedule, ScheduleList, ScheduleRequest, Schedules
 from .answers import READS, OptionalText, OptionalWhole, Variables, answered
@@ -53,7 +54,7 @@ class ScheduleTools:
         async def add(client: Client) -> CallToolResult:
             if await self.schedules.known(name, caller) is not None:
                 question = f"Change the schedule {name}, and have it run the version of its skill that there is now?"
-                if client.ask is None or await client.ask(question, ()) is None:
+                if client.ask is None or (await client.ask(Question(plain=question))).choice is None:
                     raise RequestRefused(
                         f"There is a schedule {name}, and to change it or to have it go on needs the user's yes. Have "
                         f"the user run sealab schedules add {name}."
