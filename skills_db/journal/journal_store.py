@@ -165,6 +165,8 @@ class JournalStore:
         """
         wanted = sa.select(JOURNAL).where(_lives(self._database.now()), _RUN.began >= since, *self._of(scope))
         wanted = wanted if until == math.inf else wanted.where(_RUN.began < until)
+        if status not in (None, DAMAGED, NEWER):  # what these are is found by reading
+            wanted = wanted.where((_RUN.status == status) | _RUN.ended.is_(None))
         wanted = wanted.where(_RUN.ended.is_(None)) if unended else wanted
         wanted = wanted.order_by(_RUN.id.desc()).limit(_READ_AT_ONCE)
         found: list[RunSummary] = []

@@ -61,7 +61,7 @@ async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Call
 async def save(caller: Caller, *codes: str) -> None:
     for code in codes:
         name = code.partition("(")[0].split()[-1] if "import" not in code else "outer"
-        saved = await caller.call("save_skill", name=name, code=code)
+        saved = await caller.call("save_skill", name=name, code=code, force=True)
         assert not saved.is_error, saved.content
 
 
@@ -372,7 +372,7 @@ async def {name}_by_clerk(path: str) -> str:
 
 
 async def saved(caller: Caller, name: str, code: str) -> None:
-    answer = await caller.call("save_skill", name=name, code=code)
+    answer = await caller.call("save_skill", name=name, code=code, force=True)
     assert not answer.is_error, answer.content
 
 

@@ -80,7 +80,9 @@ def listed_runs(journals: JournalStore, store: BackgroundStore, wanted: Wanted) 
     found = journals.runs(
         since=wanted.since,
         until=wanted.until,
+        status=wanted.outcome,
         tool=wanted.tool,
+        scope=wanted.scope,
         limit=wanted.limit,
         now=now,
         unended=wanted.unended or wanted.outcome in _UNENDED,

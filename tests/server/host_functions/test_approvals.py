@@ -1,0 +1,47 @@
+"""What the user said in one run: kept by what a call names, for so many calls, over the end of a process."""
+
+from __future__ import annotations
+
+from sealab.server.use_cases.host_functions.approvals import Approvals
+
+
+def test_a_yes_is_spent_by_the_calls_that_it_covers() -> None:
+    said = Approvals()
+    said.grant("one", 0, 2)
+    said.grant("any", 0, None)
+    assert [said.spend("one") for _ in range(3)] == [True, True, False]
+    assert all(said.spend("any") for _ in range(9))
+    assert not said.spend("other")
+    said.grant("one", 0, 1)
+    assert said.grants("one")
+    said.take("skill", 1, "hash")
+    assert not said.grants("one"), "the run has code that was not there when its user was asked"
+    assert not said.spend("any")
+
+
+def test_what_was_said_is_restored_with_the_fewest_calls_that_were_left() -> None:
+    said = Approvals()
+    said.grant("one", 0, 3)
+    said.declined["two"] = "Not today: it rains"
+    said.asked.add("three")
+    told = [said.told()]
+    assert said.spend("one")
+    told.append(said.told())
+    said.grant("four", 0, None)
+    told.append(said.told())
+    every: dict[str, set[str]] = {}
+    for each in told:
+        for name, texts in each.items():
+            every.setdefault(name, set()).update(texts)
+    again = Approvals()
+    again.restore(every)
+    assert [again.spend("one") for _ in range(3)] == [True, True, False]
+    assert again.spend("four")
+    assert again.declined == {"two": "Not today: it rains"}
+    assert again.asked == {"three"}
+
+
+def test_a_yes_that_an_earlier_version_kept_for_a_tool_covers_no_call() -> None:
+    said = Approvals()
+    said.restore({"granted": {"0 up.append"}})
+    assert not said.spend("up.append")
