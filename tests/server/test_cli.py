@@ -195,7 +195,7 @@ def test_every_command_and_option_says_what_it_is_for() -> None:
     assert set(commands.choices) == {
         *("serve", "run", "demo", "doctor", "container", "servers", "tools", "skills", "pii", "packages"),
         *("completion", "data", "guard", "init", "runs", "approvals", "tokens", "tenants", "policy", "audit"),
-        *("status", "top"),
+        *("status", "top", "schedules"),
     }
     for parser in commands.choices.values():
         assert all(action.help for action in parser._actions)
