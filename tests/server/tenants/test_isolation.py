@@ -332,7 +332,7 @@ def test_every_tool_host_function_method_resource_route_and_command_has_a_line(t
         "/.well-known/",
     }
     groups = {name for name, takes in _takes_tenant().items() if takes}
-    assert groups == {"runs", "approvals", "skills", "pii", "status", "top"}
+    assert groups == {"runs", "approvals", "schedules", "skills", "pii", "status", "top"}
 
 
 def _takes_tenant() -> dict[str, bool]:

@@ -12,13 +12,17 @@ from typing import Any
 
 import pytest
 
+from sealab.server.base.errors import RequestRefused
+from sealab.server.base.identity import Identity, Right
+from sealab.server.governance.caller import Caller
+from sealab.server.governance.scopes import of_principal
 from sealab.server.interfaces.protocol import draining
+from sealab.server.interfaces.protocol.sent_calls import SentCall
 
 from ...conftest import http_server
 from ...upstream_tools.test_registry import configure
 from .raw import MODERN, Answer, begun, call, opened, post, read
 from .test_rights_gate import ASKABLE, NOTES, YES, question_of
-from .tokens import made
 
 KEY = "sealab/idempotencyKey"
 NAMES = (f"run{number}.txt" for number in itertools.count())
@@ -26,7 +30,11 @@ NAMES = (f"run{number}.txt" for number in itertools.count())
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("home")
+    home = tmp_path_factory.mktemp("home")
+    (home / "notes.py").write_text(NOTES)
+    command = {"command": sys.executable, "args": [str(home / "notes.py"), str(home / "sent.txt")], "reads": ["put"]}
+    configure(home, asking={**command, "approve": "writes"})
+    return home
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +177,8 @@ def test_a_cancellation_ends_a_run_that_a_broken_stream_does_not(url: str, home:
     assert written(home, name) == "began "
     again = begun(url, call(writing(name)), mcp_session_id=session)
     wait_for(lambda: written(home, name) == "began began ")
-    again.close()
+    go(home, name)
+    assert "joined" not in report(read(again))
 
 
 def _running(url: str) -> int:
@@ -187,45 +196,53 @@ def test_a_broken_stream_ends_its_run_after_a_while(url: str, home: Path, monkey
     assert written(home, name) == "began "
 
 
-def test_another_principal_joins_nothing(tmp_path: Path) -> None:
-    ada, ben = made(tmp_path, "ada"), made(tmp_path, "ben")
-    with http_server(tmp_path, SEALAB_AUTH="tokens", SEALAB_WORKERS_SPARE="1") as at:
-        key = "the same"
-        assert report(post(at, keyed(call("1"), key), **MODERN, **ada.header))["result"] == 1
-        assert "joined" not in report(post(at, keyed(call("1"), key), **MODERN, **ben.header))
-        assert report(post(at, keyed(call("1"), key), **MODERN, **ada.header))["joined"] is True
+def sent(token: str, *rights: Right, key: str | None = "k", principal: str = "ada") -> SentCall:
+    identity = Identity("default", principal, frozenset(rights), token)
+    return SentCall(Caller(of_principal(principal), identity=identity), (token, ""), "asked", key)
 
 
-def test_a_question_whose_stream_broke_is_asked_of_the_call_that_is_sent_again(tmp_path: Path) -> None:
-    (tmp_path / "notes.py").write_text(NOTES)
-    command = {"command": sys.executable, "args": [str(tmp_path / "notes.py"), str(tmp_path / "sent.txt")]}
-    configure(tmp_path, asking={**command, "approve": "writes"})
-    with http_server(tmp_path, SEALAB_WORKERS_SPARE="1") as at:
-        session = {"mcp_session_id": post(at, ASKABLE).session}
-        calling = call("await tools.asking.send(text='z')")
-        first = begun(at, calling, **session)
-        question_of(first.getresponse())
-        first.close()
-        again = begun(at, {**calling, "id": 1000}, **session)
-        stream = again.getresponse()
-        assert post(at, {"jsonrpc": "2.0", "id": question_of(stream), "result": YES}, **session).status == 202
-        told = json.loads(stream.read().rpartition(b"data: ")[2])["result"]["structuredContent"]
-        again.close()
-        assert (told["result"], told["joined"]) == ("sent z", True)
-        assert (tmp_path / "sent.txt").read_text().split() == ["z"]
+def test_another_principal_another_token_and_one_with_fewer_rights_join_nothing() -> None:
+    first = sent("one", Right.RUN, Right.FILES)
+    assert sent("two", Right.RUN, Right.FILES).is_again(first, broke=False)
+    assert not sent("two", Right.RUN, Right.FILES, principal="ben").is_again(first, broke=True)
+    with pytest.raises(RequestRefused, match="made with more rights than the token has"):
+        sent("two", Right.RUN).is_again(first, broke=False)
+    without = sent("one", Right.RUN, key=None)
+    assert sent("one", Right.RUN, key=None).is_again(without, broke=True)
+    assert not sent("one", Right.RUN, key=None).is_again(without, broke=False)
+    assert not sent("two", Right.RUN, key=None).is_again(without, broke=True)
+    assert not sent("one", key=None).is_again(without, broke=True)
 
 
-def test_a_question_of_the_newer_protocol_is_asked_again_too(tmp_path: Path) -> None:
-    (tmp_path / "notes.py").write_text(NOTES)
-    command = {"command": sys.executable, "args": [str(tmp_path / "notes.py"), str(tmp_path / "sent.txt")]}
-    configure(tmp_path, asking={**command, "approve": "writes"})
-    with http_server(tmp_path, SEALAB_WORKERS_SPARE="1") as at:
-        message = keyed(call("await tools.asking.send(text='z')"), "a key")
-        message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = {"elicitation": {"form": {}}}
-        asked = [post(at, message, **MODERN).message["result"] for _ in range(2)]
-        assert [each["inputRequests"].keys() for each in asked] == [asked[0]["inputRequests"].keys()] * 2
-        (name,) = asked[1]["inputRequests"]
-        answered = {"requestState": asked[1]["requestState"], "inputResponses": {name: YES}}
-        told = post(at, {**message, "params": message["params"] | answered}, **MODERN)
-        assert report(told)["result"] == "sent z"
-        assert (tmp_path / "sent.txt").read_text().split() == ["z"]
+@pytest.fixture(scope="module")
+def asking(home: Path, url: str) -> str:
+    """A server that asks before it calls a tool of an upstream server, which has been started."""
+    report(post(url, call("await tools.asking.put(text='x')"), **MODERN))
+    return url
+
+
+def test_a_question_whose_stream_broke_is_asked_of_the_call_that_is_sent_again(asking: str, home: Path) -> None:
+    session = {"mcp_session_id": post(asking, ASKABLE).session}
+    calling = call("await tools.asking.send(text='y')")
+    first = begun(asking, calling, **session)
+    question_of(first.getresponse())
+    first.close()
+    again = begun(asking, {**calling, "id": 1000}, **session)
+    stream = again.getresponse()
+    assert post(asking, {"jsonrpc": "2.0", "id": question_of(stream), "result": YES}, **session).status == 202
+    told = json.loads(stream.read().rpartition(b"data: ")[2])["result"]["structuredContent"]
+    again.close()
+    assert (told["result"], told["joined"]) == ("sent y", True)
+    assert (home / "sent.txt").read_text().count("y") == 1
+
+
+def test_a_question_of_the_newer_protocol_is_asked_again_too(asking: str, home: Path) -> None:
+    message = keyed(call("await tools.asking.send(text='z')"), "a key")
+    message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = {"elicitation": {"form": {}}}
+    asked = [post(asking, message, **MODERN).message["result"] for _ in range(2)]
+    assert [each["inputRequests"].keys() for each in asked] == [asked[0]["inputRequests"].keys()] * 2
+    (name,) = asked[1]["inputRequests"]
+    answered = {"requestState": asked[1]["requestState"], "inputResponses": {name: YES}}
+    told = post(asking, {**message, "params": message["params"] | answered}, **MODERN)
+    assert report(told)["result"] == "sent z"
+    assert (home / "sent.txt").read_text().count("z") == 1
