@@ -1,0 +1,180 @@
+"""Security boundary: which arguments of a call name a party, a place or a sum.
+
+A user's yes covers what these arguments were when it was given; all other arguments may vary. So an argument counts
+where its schema, its name or the form of its value says so, and a doubtful one counts. What is free text by its name,
+as a body or a subject, counts only where the whole of it is an address.
+
+The forms are those of RFC 5322 (mail addresses), RFC 3986 (URLs), ISO 13616 (IBAN), E.164 (telephone numbers) and
+RFC 9562 (UUID), each as people write them and looser than the standard.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+PARTIES = _words(
+    "account actor airline assignee attendee author bcc beneficiary bic buyer carrier cc channel chat client "
+    "collaborator company contact counterparty creditor customer debtor email employee firstname from fullname group "
+    "guest handle hotel iban invitee lastname login mail mailbox member merchant mobile name nickname org organisation "
+    "organization owner participant payee payer people person phone provider receiver recipient restaurant reviewer "
+    "room sender seller shop subscriber supplier swift team tel telephone tenant to user username vendor who whom"
+)
+"""Words of names of arguments, in the singular, that say with whom something is done."""
+
+PLACES = _words(
+    "address attachment branch bucket callback calendar city collection country cwd database db dest destination dir "
+    "directory document domain endpoint file filename folder host hostname href id identifier ip key link location "
+    "path place postcode project ref reference repo repository resource server sheet site source src street table target "
+    "uri url uuid venue webhook website where workspace zip"
+)
+"""Words that say where, or to which thing, something is done."""
+
+SUMS = _words(
+    "amount balance bid budget cent cost currency deposit discount fee money payment percent percentage price qty "
+    "quantity rate salary share sum tip total unit value worth"
+)
+"""Words that say how much is moved."""
+
+RIGHTS = _words("access acl admin credential passwd password permission pin privilege role scope secret visibility")
+"""Words that say what somebody may do from then on."""
+
+ORDERS = _words("cmd command expression query script sql statement")
+"""Words of arguments that are carried out, and so may name anything."""
+
+_NAMING = PARTIES | PLACES | SUMS | RIGHTS | ORDERS
+
+FREE_TEXTS = _words(
+    "body caption comment content description detail html label line markdown message note reason remark subject "
+    "summary text title topic"
+)
+"""Words that, at the end of a name, say that it is a text for people: `email_body`, `account_description`."""
+
+_FORMATS = _words(
+    "directory-path email file-path hostname idn-email idn-hostname ipv4 ipv6 iri iri-reference json-pointer path uri "
+    "uri-reference uri-template url uuid"
+)
+_JOINED = re.compile(
+    r"(?:account|bucket|card|channel|chat|customer|doc|document|event|file|folder|group|issue|item|message|order|page|"
+    r"post|project|record|repo|room|task|team|thread|ticket|transaction|user)(?:ids?|names?|paths?|urls?|numbers?)"
+)
+"""Names of two words that are written as one."""
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_NUMBERED = frozenset({"number", "no", "nr", "num", "code"})
+"""Words that mean an identifier behind another word, as in `card_number`; alone they mean little."""
+
+_VALUE_CHARS_MAX = 2_000
+"""A longer text is no address."""
+_VALUES_MAX = 1_000
+"""Values within an argument that are looked at; one that has more counts as naming something."""
+_DEPTH_MAX = 16
+
+_FORM = re.compile(
+    r"""
+    (?:mailto:)?[^\s@<>"]+@[^\s@<>"]+                       # a mail address, or a user at a host
+    | [^<>\n]{0,200}<[^\s@<>]+@[^\s@<>]+>                   # the same with a display name
+    | [A-Za-z][A-Za-z0-9+.-]{1,20}://\S+                    # a URL
+    | (?:www\.)?(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?::[0-9]{1,5})?(?:/\S*)?  # a host, or a URL without scheme
+    | [A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]){11,30}        # an IBAN
+    # a telephone or account number, and no date
+    | (?!\d{4}-\d\d-\d\d\b|\d\d?\.\d\d?\.\d{4}$)\+?[0-9(](?:[ ()./-]?[0-9]){5,24}\)?
+    | [0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}  # a UUID
+    | (?:[0-9]{1,3}\.){3}[0-9]{1,3}(?::[0-9]{1,5})?(?:/\S*)?  # an IPv4 address
+    | (?!\d\d?:\d\d:\d\d$)[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}            # an IPv6 address
+    | (?:~|\.{1,2})?/\S.*                                   # a path
+    | (?:[A-Za-z]:)?\\\S.* | [A-Za-z]:/.*                   # a path on Windows
+    | [\w.-]{1,100}(?:/[\w.-]{1,100}){1,20}                 # a relative path, owner/name
+    | [$€£¥₹]\s?[0-9][0-9.,' ]* | [0-9][0-9.,' ]*\s?(?:[$€£¥₹]|[A-Z]{3})  # a sum
+    | [@\#][\w.-]{1,100}                                    # a handle, a channel
+    """,
+    re.VERBOSE,
+)
+
+
+def identifying(name: str, schema: Mapping[str, object], value: object) -> bool:
+    """Return whether an argument names a party, a place or a sum.
+
+    `schema` is the JSON Schema of the argument alone, `value` its value as JSON. None, an empty value and a truth value
+    name nothing. Takes time linear in what it looks at, which is bounded.
+    """
+    if value is None or isinstance(value, bool) or value in ("", [], {}):
+        return False
+    if _said_by_name(name) or _said_by_schema(schema):
+        return True
+    for count, (key, at, each) in enumerate(_values_in(value, schema, 0)):
+        if count >= _VALUES_MAX:
+            return True
+        if key is not None and each not in (None, "", [], {}) and not isinstance(each, bool) and _said_by_name(key):
+            return True
+        if _said_by_schema(at) or (isinstance(each, str) and has_form(each)):
+            return True
+    return False
+
+
+def has_form(text: str) -> bool:
+    """Return whether a text as a whole has the form of an address, an account, a path or a sum."""
+    stripped = text.strip()
+    return len(stripped) <= _VALUE_CHARS_MAX and _FORM.fullmatch(stripped) is not None
+
+
+def _said_by_name(name: str) -> bool:
+    words = [_singular(each.lower()) for each in _WORD.findall(name)]
+    if not words or words[-1] in FREE_TEXTS:
+        return False
+    if words[-1] in _NUMBERED and len(words) > 1:
+        return True
+    return any(each in _NAMING or _JOINED.fullmatch(each) is not None for each in words)
+
+
+def _singular(word: str) -> str:
+    return word if word in _NAMING or not word.endswith("s") else word[:-1]
+
+
+def _said_by_schema(schema: Mapping[str, object]) -> bool:
+    if schema.get("format") in _FORMATS:
+        return True
+    return any(_said_by_schema(each) for each in _alternatives(schema))
+
+
+def _alternatives(schema: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        listed = schema.get(keyword)
+        for each in listed[:20] if isinstance(listed, list) else ():
+            if isinstance(each, dict) and not any(word in each for word in ("anyOf", "oneOf", "allOf")):
+                yield each
+
+
+def _values_in(
+    value: object, schema: Mapping[str, object], depth: int
+) -> Iterator[tuple[str | None, Mapping[str, object], object]]:
+    """Give each value within an argument, with its key, if it has one, and its schema as far as that is stated."""
+    if depth > _DEPTH_MAX:
+        return
+    if isinstance(value, Mapping):
+        for key, each in cast("Mapping[str, object]", value).items():
+            inner = _inner(schema, "properties", str(key))
+            yield str(key), inner, each
+            yield from _values_in(each, inner, depth + 1)
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        inner = _inner(schema, "items", None)
+        for each in value:
+            yield None, inner, each
+            yield from _values_in(each, inner, depth + 1)
+    elif depth == 0:
+        yield None, schema, value
+
+
+def _inner(schema: Mapping[str, object], keyword: str, key: str | None) -> Mapping[str, object]:
+    for stated in (schema, *_alternatives(schema)):
+        inner = stated.get(keyword)
+        if key is not None:
+            inner = inner.get(key) if isinstance(inner, dict) else None
+        if isinstance(inner, dict):
+            return inner
+    return {}
