@@ -30,6 +30,7 @@ from .broker import Calls, failed
 from .written_calls import CALLS_JUDGED_MAX, Fault, Place, faults, read_places, unknown_faults
 
 if TYPE_CHECKING:
+    from ...governance.provenance.judging import JudgedCall
     from ...privacy.privacy import Privacy
     from ..upstream_tools.registry import Known, Registry
 
@@ -37,6 +38,7 @@ TOOLS_ASKED_MAX = 20
 """Tools that one question is about; calls of others are asked about when they are made."""
 
 _REFUSED_SHOWN = 20
+_ORDERS_SHOWN = 3
 _LEAVE_OUT = "Leave these calls out."
 
 
@@ -213,33 +215,52 @@ async def approved(
     server: ServerConfig,
     arguments: Mapping[str, Json],
     kept_as: str | None = None,
+    sourced: JudgedCall | None = None,
 ) -> None:
     """Return once a call that needs a yes may be made. Raises `HostCallError` where it may not.
 
-    A yes to more than this call is kept for the tool's name, or as `kept_as`.
+    A yes to more than this call is kept for the tool's name, or as `kept_as`. What is `sourced` may have to be asked
+    about by itself: then no other yes covers it, and its own covers nothing else.
     """
     kept = tool if kept_as is None else replace(tool, name=kept_as)
-    if await is_granted(registry, calls, kept):
+    is_alone = sourced is not None and sourced.is_alone
+    if not is_alone and await is_granted(registry, calls, kept):
         return
     ask, name = calls.caller.ask, kept.full_name
     if ask is None:
-        await _fail(registry, calls, tool, _why_unasked(calls, tool, server))
+        told = f" {_sentences(sourced, calls)}" if sourced is not None and is_alone else ""
+        await _fail(registry, calls, tool, _why_unasked(calls, tool, server) + told)
     if name in calls.approvals.declined:
         await _fail(registry, calls, tool, approval.why_not_approved(tool))
     told_of = await privacy.kept_value(calls.caller.scope, dict(arguments))  # before anything of it is cut
     question = approval.question(tool, server, cast("Mapping[str, Json]", told_of))
+    if sourced is not None:
+        question = f"{question} {_sentences(sourced, calls)}".rstrip()
     with calls.waits.for_user():
         async with calls.approvals.asking.setdefault(name, asyncio.Lock()):  # an answer may cover those that wait here
-            if calls.approvals.grants(name):
+            if not is_alone and calls.approvals.grants(name):
                 return
             try:
-                answer = await _asked_in_run(calls, ask, name, question)
+                if is_alone:
+                    answer = await _answer(calls, ask, question, [THIS_CALL], {name})
+                else:
+                    answer = await _asked_in_run(calls, ask, name, question)
             except NoMoreQuestions as error:
                 raise failed(approval.why_no_more_questions(tool, server, error.asked)) from error
     if answer is None:
         await _fail(registry, calls, tool, approval.why_not_approved(tool))
     if answer == ALWAYS:
         await registry.approve(kept, calls.caller.scope)
+
+
+def _sentences(sourced: JudgedCall, calls: Calls) -> str:
+    """Say which arguments stand only in texts, and which texts that were read give orders."""
+    said = [f"{clause}." for clause in sourced.clauses]
+    sources = calls.outermost.sources
+    orders = [] if sources is None else sources.conversation.orders_now()[-_ORDERS_SHOWN:]
+    if orders:
+        said.append(f"The text of {', '.join(orders)} gives instructions to an assistant.")
+    return " ".join(said)
 
 
 async def _asked_in_run(calls: Calls, ask: Ask, name: str, question: str) -> str | None:

@@ -79,6 +79,7 @@ class RegistryCalls:
         """Call a tool and return its answer, or what was saved of it. `binary` are places of bytes, as base64."""
         registry, who, given, may_change = self.registry, calls.caller.identity, arguments, False
         judged: tuple[Tool, Mapping[str, Json]] | None = None
+        sources = calls.outermost.sources
         with calls.log.call(name) as entry, audited(calls, entry) as line, raised_in_code(name):
             try:
                 line.chars_in = await chars_of([given, positional or None])
@@ -107,8 +108,11 @@ class RegistryCalls:
                     return await self._noted_down(calls, tool, fitting, approval.may_write(tool, server))
                 if not server.only_reads(tool):
                     who.require(Right.TOOLS_WRITE)
-                if decision is Decision.ASK:
-                    await approved(registry, self.privacy, calls, tool, server=server, arguments=fitting)
+                sourced = None if sources is None else sources.judge(tool, server, fitting, calls.outermost.skill_sources)
+                if decision is Decision.ASK or (sourced is not None and sourced.is_alone):
+                    await approved(
+                        registry, self.privacy, calls, tool, server=server, arguments=fitting, sourced=sourced
+                    )
                     line.approved()
                 await signed_in(registry, calls, server)
                 await line.sent()
@@ -121,6 +125,8 @@ class RegistryCalls:
                 if judged is not None and isinstance(error, CallRefused | ToolFailed):
                     why += await _why_by_format(*judged)
                 raise _failed_call(error, why, may_change=may_change) from error
+            if sources is not None and sourced is not None:
+                sources.called(sourced)
             (await registry.usage()).called(calls.caller.scope, tool.full_name)
             value = _with_attachments(result)
             line.chars_out = await chars_of(value)

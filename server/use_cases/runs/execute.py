@@ -14,7 +14,7 @@ from ...governance.caller import Progress
 from ...privacy.gates.program_gate import with_values
 from ..journal.journal import BegunRun, recorder_of
 from .admission import admitted
-from .aspects import Audited, Counted, Filtered, Journaled, OddAnswers, Reported, RunCut, Shared, TakenHome
+from .aspects import Audited, Counted, Filtered, Journaled, OddAnswers, Reported, RunCut, Shared, Sourced, TakenHome
 from .background.background_reports import cancelled
 from .executor import Executor
 from .files_home import accompanied
@@ -27,7 +27,10 @@ from .reporting import report_of, with_pictures
 from .request import CodeRequest, Execution, new_run_id
 from .run import Aspect, Begun, Run
 
-ASPECTS: tuple[type[Aspect], ...] = (Journaled, Filtered, Counted, Audited, TakenHome, Reported, Shared, OddAnswers)
+ASPECTS: tuple[type[Aspect], ...] = (
+    *(Journaled, Filtered, Sourced, Counted, Audited),
+    *(TakenHome, Reported, Shared, OddAnswers),
+)
 """What goes with every run, outermost first: these begin in this order, and end in the other."""
 
 

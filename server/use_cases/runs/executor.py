@@ -13,6 +13,7 @@ from ...base.stats.run_stats import RunStats
 from ...governance.audit.trail import UNAUDITED, AuditTrail
 from ...governance.caller import Progress
 from ...governance.policy.access import NO_POLICY, Decider
+from ...governance.provenance.sightings import Conversations
 from .cancelled_runs import CancelledRuns
 from .request import CodeRequest, Execution
 
@@ -119,5 +120,7 @@ class Executor:
     """Where files go that full Python writes by itself; without it they are dropped."""
     places: Places | None = None
     """Where sessions are, where several servers are one sealab."""
+    conversations: Conversations = field(default_factory=Conversations)
+    """What callers read, and where it stood."""
     wider_skills: WiderSkills | None = None
     """Finds, of skills by their names, those that the dialect refuses, or that use one that it refuses."""

@@ -1,0 +1,146 @@
+"""Where the values of a run's calls come from: what it reads is noted, and the arguments of its writes are looked up."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from ....sandbox.errors import HostCallError
+from ....sandbox.job import Json
+from ....sandbox.wire.bounded_json import is_light
+from ....tools_registry.errors import ToolFailed
+from ...base.host_call import Answer, Answers, HostCall
+from ...base.host_work import Kind, in_thread
+from ...governance.provenance.judging import JudgedCall, judged
+from ...governance.provenance.reading import Found, loose, number, read
+from ...governance.provenance.sightings import WINDOW_SECONDS, Conversation, Program, Sighted, leaves, shown_call
+
+if TYPE_CHECKING:
+    from ....tools_registry.configuration import ServerConfig
+    from ....tools_registry.models import Tool
+    from ...base.settings import Profile
+
+_FILES = frozenset({"read_file", "file_open", "file_read"})
+_READING = _FILES | {"call_tool", "read_resource", "list_files", "list_folder", "list_resources", "list_prompts"}
+_LITERAL = re.compile(r"""(?<=["'])[^"'\n]{1,200}(?=["'])""")
+_LITERALS_MAX = 2_000
+_NOTHING: Program = lambda _: False  # noqa: E731 - it stands for no program
+
+
+@dataclass(slots=True)
+class RunSources:
+    """The provenance of one run: its conversation, and what its program names by itself."""
+
+    conversation: Conversation
+    profile: Profile
+    run_id: str
+    session: str | None = None
+    program: Program = _NOTHING
+    writes: dict[tuple[str, str, str], None] = field(default_factory=dict)
+    """The tool, the argument and the source of each argument of a write that names something."""
+    orders: dict[str, None] = field(default_factory=dict)
+    """The calls of this run whose answers gave orders to an assistant."""
+
+    async def begun(self, code: str, values: Mapping[str, Json], *, is_full: bool) -> None:
+        """Take what the program names. Full Python reads files without asking for them: all may be free text."""
+        self.conversation.drop_before(time.time() - WINDOW_SECONDS)
+        if is_full:
+            sighted = Sighted("the workspace", self.run_id, self.session)
+            self.conversation.note(sighted, Found(has_text=True))
+        if self.session is not None:  # what it names may be written by the next program of the session
+            self.conversation.name([*_LITERAL.findall(code)[:_LITERALS_MAX], *leaves(dict(values))])
+
+    def around(self, answer: Answers) -> Answers:
+        """Return what answers the run's host calls, and notes what it gives."""
+
+        async def noted(call: HostCall) -> Answer:
+            if call.name not in _READING:
+                return await answer(call)
+            try:
+                answered = await answer(call)
+            except HostCallError as error:
+                if isinstance(error.__cause__, ToolFailed):
+                    await self.note(call.name, call.arguments, [str(error), error.details], is_text=True)
+                raise
+            await self.note(call.name, call.arguments, answered.value, tool=answered.tool)
+            return answered
+
+        return noted
+
+    async def note(
+        self, name: str, arguments: Mapping[str, Json], given: object, *, tool: str = "", is_text: bool = False
+    ) -> None:
+        """Note what a call gave. What the call itself was given is not new in it."""
+        value = cast("Json", given)
+        asked = arguments
+        if name == "call_tool":
+            tool, asked = tool or str(arguments.get("name")), cast("Mapping[str, Json]", arguments.get("arguments") or {})
+        elif name == "read_resource":
+            tool, asked = f"{arguments.get('server')}.{name}", {"uri": arguments.get("uri")}
+        elif name in _FILES:
+            tool, asked, is_text = "read_file", {"filename": arguments.get("filename")}, True
+            value = _text_of(value, arguments)
+        look = partial(read, value, self.conversation.digest, is_text=is_text)
+        found = look() if is_light(value) else await in_thread(Kind.ANSWERS, look, charged=False)
+        self._take(Sighted(shown_call(tool or name, asked), self.run_id, self.session), found, asked)
+
+    def _take(self, sighted: Sighted, found: Found, asked: Mapping[str, Json]) -> None:
+        digest = self.conversation.digest
+        for each in leaves(asked):
+            for form in (loose(str(each)), number(each)):
+                if form is not None:
+                    found.texts.pop(digest(form), None)
+        self.conversation.note(sighted, found)
+        if found.gives_orders:
+            self.orders[sighted.called] = None
+
+    def judge(
+        self, tool: Tool, server: ServerConfig, arguments: Mapping[str, Json], skills: Mapping[str, str]
+    ) -> JudgedCall:
+        """Return the sources of the arguments of a call, and whether it is asked about by itself.
+
+        `skills` are the codes of skills that the program names. Those of a call that writes go into the report.
+        """
+        in_skills = program_of(*skills.values()) if skills else _NOTHING
+        call = judged(
+            self.conversation,
+            self.session,
+            lambda text: self.program(text) or in_skills(text),
+            self.profile,
+            tool=tool,
+            server=server,
+            arguments=arguments,
+        )
+        if not server.only_reads(tool):
+            for each in call.arguments:
+                self.writes[tool.full_name, each.name, each.source.value] = None
+        return call
+
+    def called(self, call: JudgedCall) -> None:
+        """Note that a call was answered: its parties are known from then on."""
+        self.conversation.name(value for each in call.arguments for value in leaves(each.value))
+
+
+def program_of(*texts: str, values: Sequence[Json] = ()) -> Program:
+    """Return what says whether a program, or what it was given beside, has a text."""
+    written = "\n".join([*texts, *(json.dumps(each, ensure_ascii=False) for each in values if each)])
+    folded = written.casefold()
+    return lambda text: text.casefold() in folded
+
+
+def _text_of(value: Json, arguments: Mapping[str, Json]) -> Json:
+    """Return what a file holds, of an answer with its content as text or as base64."""
+    if not isinstance(value, Mapping):
+        return value
+    text = str(value.get("content", value.get("data")) or "")
+    if value.get("encoding", arguments.get("encoding")) == "base64":
+        with suppress(ValueError):
+            return base64.b64decode(text).decode("utf-8", "replace")
+    return text
