@@ -13,11 +13,12 @@ class Change:
     """A change that is about to be made.
 
     One that `leaves` this machine (a call of an upstream tool) is never made unless it is written down. One that is
-    `repeatable` comes to the same when it is made again.
+    `repeatable` comes to the same when it is made again. `sources` says where its values come from.
     """
 
     leaves: bool
     repeatable: bool
+    sources: tuple[Mapping[str, str], ...] = ()
 
 
 SENT = Change(leaves=True, repeatable=False)

@@ -30,7 +30,8 @@ _ADDRESSED = re.compile(
     | \bafter\syou\sdo\sthat\b
     | \b(?:dear|hey|hello|hi|attention|note\sto|you\sare\s(?:now\s)?an?|instructions?\s(?:for|to)(?:\s(?:the|an|any))?)
         [\s:,]{1,2}(?:(?:helpful|the|all|any)\s)?(?:ai|artificial\sintelligence|assistant|language\smodel|llm|chatbot|gpt)\b
-    | \b(?:ai|llm|gpt)(?:\s(?:assistant|agent|model|bot)s?)?\b.{0,40}\b(?:must|should|shall|please|needs?\sto|ha(?:s|ve)\sto)\b
+    | \b(?:ai|llm|gpt)(?:\s(?:assistant|agent|model|bot)s?)?\b.{0,40}
+        \b(?:must|should|shall|please|needs?\sto|ha(?:s|ve)\sto)\b
     | \b(?:do\snot|don't|never|without)\s(?:tell|inform|mention|notify)(?:ing)?\b.{0,30}\bthe\s(?:user|human)\b
     | </?(?:information|system|instructions?|assistant|important)>
     | \[/?(?:inst|system)\] | <\|\w{1,20}\|>

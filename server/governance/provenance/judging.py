@@ -75,13 +75,25 @@ class JudgedCall:
         """What a question says of the arguments."""
         return [each.clause for each in self.arguments if each.clause is not None]
 
-    def told(self) -> list[Mapping[str, str]]:
-        """Return what is recorded of a call: names, kinds, sources and places, and never a value."""
-        return [
+    @property
+    def audited(self) -> str:
+        """What the audit log says: kinds, sources and the tools whose texts they are, and no name of an argument."""
+        parts = (
+            f"{each.kind} {each.source} {each.origin.called.partition('(')[0]}".rstrip() for each in self.arguments
+        )
+        return "; ".join(dict.fromkeys(parts))
+
+    def told(self) -> tuple[Mapping[str, str], ...]:
+        """Return what the journal has of a call: names, kinds, sources, and the calls whose texts they are."""
+        return tuple(
             {"argument": each.name, "kind": each.kind.value, "source": each.source.value}
             | ({"from": each.origin.called} if each.origin.called else {})
             for each in self.arguments
-        ]
+        )
+
+
+UNJUDGED = JudgedCall()
+"""A call of which no sources are looked for."""
 
 
 def judged(
@@ -97,7 +109,7 @@ def judged(
     """Return the sources of the arguments of a call that name something, and what the profile makes of them."""
     reads = server.only_reads(tool)
     if reads and profile is not Profile.STRICT:
-        return JudgedCall()
+        return UNJUDGED
     properties = tool.input_schema.get("properties")
     found: list[SourcedArgument] = []
     for name, value in arguments.items():

@@ -31,8 +31,8 @@ PARTIES = _words(
 PLACES = _words(
     "address attachment branch bucket callback calendar city collection country cwd database db dest destination dir "
     "directory document domain endpoint file filename folder host hostname href id identifier ip key link location "
-    "path place postcode project ref reference repo repository resource server sheet site source src street table target "
-    "uri url uuid venue webhook website where workspace zip"
+    "path place postcode project ref reference repo repository resource server sheet site source src street table "
+    "target uri url uuid venue webhook website where workspace zip"
 )
 """Words that say where, or to which thing, something is done."""
 
@@ -121,6 +121,13 @@ def has_form(text: str) -> bool:
     """Return whether a text as a whole has the form of an address, an account, a path or a sum."""
     stripped = text.strip()
     return len(stripped) <= _VALUE_CHARS_MAX and _FORM.fullmatch(stripped) is not None
+
+
+def is_sum(name: str, value: object) -> bool:
+    """Return whether an argument is a number that says how much is moved, so that a rule can have a limit for it."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return any(_singular(each.lower()) in SUMS for each in _WORD.findall(name))
 
 
 def _said_by_name(name: str) -> bool:

@@ -1,10 +1,11 @@
 """What an answer names, for provenance: the values that have a field of their own, and those in the midst of free text.
 
-A value is looked for in two forms. In a field it is *exact*: NFKC, without case and white space, so that `evil-bank.com`
-never passes for `evilbank.com`. In a text it is *loose*: its letters and digits alone, so that an account counts however
-it is spaced or quoted. Of a text only what can be a name is taken: words with a digit, an `@`, a dot, a slash or a
-capital letter, words in quotes or behind a colon, and those of a row together. What is written in base64, hexadecimal
-digits, percent signs or one letter a line is read too. Everything here is linear in the length of the answer.
+A value is looked for in two forms. In a field it is *exact*: NFKC, without case and white space, so that
+`evil-bank.com` never passes for `evilbank.com`. In a text it is *loose*: its letters and digits alone, so that an
+account counts however it is spaced or quoted. Of a text only what can be a name is taken: words with a digit, an `@`, a
+dot, a slash or a capital letter, words in quotes or behind a colon, and those of a row together. What is written in
+base64, hexadecimal digits, percent signs or one letter a line is read too. Everything here is linear in the length of
+the answer.
 
 Nothing of the values is kept: what is returned are keyed hashes (BLAKE2b with a key, RFC 7693).
 """
@@ -12,10 +13,10 @@ Nothing of the values is kept: what is returned are keyed hashes (BLAKE2b with a
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from urllib.parse import unquote
@@ -39,9 +40,9 @@ _LETTERS_LEAST = 6
 """So many single letters in a row are one word."""
 _ENCODED_LEAST = 16
 _KEY_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
-_PIECES = re.compile(r"[<>\"'`()\[\]{},;|=“”‘’«»]+")
-_AROUND = ".,;:!?\"'`()[]{}<>*_~|…“”‘’«»"
-_QUOTES = "\"'`“‘«"
+_PIECES = re.compile(r"[<>\"'`()\[\]{},;|=\u201c\u201d\u2018\u2019«»]+")
+_AROUND = ".,;:!?\"'`()[]{}<>*_~|…\u201c\u201d\u2018\u2019«»"
+_QUOTES = "\"'`\u201c\u2018«"
 _JOINING = frozenset({"of", "and", "de", "del", "der", "di", "du", "la", "le", "the", "van", "von", "&"})
 _WITHIN = frozenset("@/\\_.:#%-")
 _DROPPED = bytes(each for each in range(128) if not chr(each).isalnum())
@@ -73,7 +74,9 @@ def number(value: object) -> bytes | None:
     """Return the one form of a number, or of a text that is one: `1,100.00 EUR` is 1100. None for what is none."""
     if isinstance(value, str):
         # Of what is longer than two signs before a digit nothing is one: most texts are not looked at.
-        found = _NUMBER.fullmatch(value) if value[:1].isdigit() or value[1:2].isdigit() or value[2:3].isdigit() else None
+        found = (
+            _NUMBER.fullmatch(value) if value[:1].isdigit() or value[1:2].isdigit() or value[2:3].isdigit() else None
+        )
     elif isinstance(value, bool) or not isinstance(value, int | float):
         return None
     else:
@@ -273,7 +276,7 @@ def _names_in(core: str, *, is_quoted: bool) -> Iterator[bytes]:
                     yield loose(host)
     if ":" in core and "://" not in core:
         yield loose(core.partition(":")[2])
-    elif core.endswith(("'s", "’s")):
+    elif core.endswith(("'s", "\u2019s")):
         yield loose(core[:-2])
 
 
@@ -286,10 +289,8 @@ def _decoded(core: str) -> Iterable[str]:
         data.append(bytes.fromhex(core))
     if _BASE64.fullmatch(core):
         plain = core.rstrip("=")
-        try:
+        with suppress(ValueError):
             data.append(base64.urlsafe_b64decode((plain + "=" * (-len(plain) % 4)).translate({43: "-", 47: "_"})))
-        except (binascii.Error, ValueError):
-            pass
     for each in data:
         try:
             text = each.decode()

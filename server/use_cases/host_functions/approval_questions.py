@@ -22,6 +22,7 @@ from ...base.host_work import Kind, checked, in_thread
 from ...base.identity import Right
 from ...governance.audit.trail import ToolCallLine
 from ...governance.caller import Ask, NoMoreQuestions
+from ...governance.provenance.judging import UNJUDGED, JudgedCall
 from ...governance.scopes import is_one_user
 from ..upstream_tools import approval, discovery
 from ..upstream_tools.approval import ALWAYS, EACH_CALL, THIS_CALL, THIS_RUN, Decision
@@ -30,7 +31,6 @@ from .broker import Calls, failed
 from .written_calls import CALLS_JUDGED_MAX, Fault, Place, faults, read_places, unknown_faults
 
 if TYPE_CHECKING:
-    from ...governance.provenance.judging import JudgedCall
     from ...privacy.privacy import Privacy
     from ..upstream_tools.registry import Known, Registry
 
@@ -215,7 +215,7 @@ async def approved(
     server: ServerConfig,
     arguments: Mapping[str, Json],
     kept_as: str | None = None,
-    sourced: JudgedCall | None = None,
+    sourced: JudgedCall = UNJUDGED,
 ) -> None:
     """Return once a call that needs a yes may be made. Raises `HostCallError` where it may not.
 
@@ -223,25 +223,23 @@ async def approved(
     about by itself: then no other yes covers it, and its own covers nothing else.
     """
     kept = tool if kept_as is None else replace(tool, name=kept_as)
-    is_alone = sourced is not None and sourced.is_alone
-    if not is_alone and await is_granted(registry, calls, kept):
+    if not sourced.is_alone and await is_granted(registry, calls, kept):
         return
     ask, name = calls.caller.ask, kept.full_name
     if ask is None:
-        told = f" {_sentences(sourced, calls)}" if sourced is not None and is_alone else ""
+        told = f" {_sentences(sourced, calls)}" if sourced.is_alone else ""
         await _fail(registry, calls, tool, _why_unasked(calls, tool, server) + told)
     if name in calls.approvals.declined:
         await _fail(registry, calls, tool, approval.why_not_approved(tool))
     told_of = await privacy.kept_value(calls.caller.scope, dict(arguments))  # before anything of it is cut
     question = approval.question(tool, server, cast("Mapping[str, Json]", told_of))
-    if sourced is not None:
-        question = f"{question} {_sentences(sourced, calls)}".rstrip()
+    question = f"{question} {_sentences(sourced, calls)}".rstrip()
     with calls.waits.for_user():
         async with calls.approvals.asking.setdefault(name, asyncio.Lock()):  # an answer may cover those that wait here
-            if not is_alone and calls.approvals.grants(name):
+            if not sourced.is_alone and calls.approvals.grants(name):
                 return
             try:
-                if is_alone:
+                if sourced.is_alone:
                     answer = await _answer(calls, ask, question, [THIS_CALL], {name})
                 else:
                     answer = await _asked_in_run(calls, ask, name, question)

@@ -26,6 +26,7 @@ from ...base.errors import RequestRefused
 from ...base.host_call import Answer, Change, HostCall
 from ...base.host_work import Kind, in_thread
 from ...base.identity import Identity, Right
+from ...governance.provenance.judging import UNJUDGED, JudgedCall
 from ...privacy.gates.tool_gate import Recipient, given_to
 from ...privacy.privacy import Privacy
 from ..journal.replaying import OUTCOME_UNKNOWN
@@ -79,7 +80,6 @@ class RegistryCalls:
         """Call a tool and return its answer, or what was saved of it. `binary` are places of bytes, as base64."""
         registry, who, given, may_change = self.registry, calls.caller.identity, arguments, False
         judged: tuple[Tool, Mapping[str, Json]] | None = None
-        sources = calls.outermost.sources
         with calls.log.call(name) as entry, audited(calls, entry) as line, raised_in_code(name):
             try:
                 line.chars_in = await chars_of([given, positional or None])
@@ -108,25 +108,21 @@ class RegistryCalls:
                     return await self._noted_down(calls, tool, fitting, approval.may_write(tool, server))
                 if not server.only_reads(tool):
                     who.require(Right.TOOLS_WRITE)
-                sourced = None if sources is None else sources.judge(tool, server, fitting, calls.outermost.skill_sources)
-                if decision is Decision.ASK or (sourced is not None and sourced.is_alone):
-                    await approved(
-                        registry, self.privacy, calls, tool, server=server, arguments=fitting, sourced=sourced
-                    )
-                    line.approved()
+                sourced = await self._permitted(line, tool, server, decision, fitting)
                 await signed_in(registry, calls, server)
                 await line.sent()
                 may_change = not server.only_reads(tool)
                 if may_change:
-                    await call.before(Change(leaves=True, repeatable=tool.annotations.get("idempotentHint") is True))
+                    repeatable = tool.annotations.get("idempotentHint") is True
+                    await call.before(Change(leaves=True, repeatable=repeatable, sources=sourced.told()))
                 result = await self._sent(calls, server, tool, fitting)
             except RegistryError as error:
                 why = self.privacy.why_tokens(given)
                 if judged is not None and isinstance(error, CallRefused | ToolFailed):
                     why += await _why_by_format(*judged)
                 raise _failed_call(error, why, may_change=may_change) from error
-            if sources is not None and sourced is not None:
-                sources.called(sourced)
+            if calls.outermost.sources is not None:
+                calls.outermost.sources.called(sourced)
             (await registry.usage()).called(calls.caller.scope, tool.full_name)
             value = _with_attachments(result)
             line.chars_out = await chars_of(value)
@@ -198,6 +194,21 @@ class RegistryCalls:
         """Return the server's entry as it holds for the caller and the tool, and whether a user is to be asked."""
         server = config_of(tool, await self.registry.configuration())
         return line.judged(self.registry.ruled(line.calls.caller.identity, tool, server), tool)
+
+    async def _permitted(
+        self, line: AuditedCall, tool: Tool, server: ServerConfig, decision: Decision, arguments: Mapping[str, Json]
+    ) -> JudgedCall:
+        """Return the sources of the arguments, once a call may be made. Raises `HostCallError` where it may not."""
+        calls = line.calls
+        sources = calls.outermost.sources
+        sourced = UNJUDGED if sources is None else sources.judge(tool, server, arguments, calls.skill_sources)
+        line.sources = sourced.audited
+        if decision is Decision.ASK or sourced.is_alone:
+            await approved(
+                self.registry, self.privacy, calls, tool, server=server, arguments=arguments, sourced=sourced
+            )
+            line.approved()
+        return sourced
 
     async def _sent(self, calls: Calls, server: ServerConfig, tool: Tool, arguments: Mapping[str, Json]) -> ToolResult:
         told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)

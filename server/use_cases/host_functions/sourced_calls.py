@@ -1,4 +1,4 @@
-"""Where the values of a run's calls come from: what it reads is noted, and the arguments of its writes are looked up."""
+"""Where the values of a run's calls come from: what it reads is noted, the arguments of its writes are looked up."""
 
 from __future__ import annotations
 
@@ -81,7 +81,10 @@ class RunSources:
         value = cast("Json", given)
         asked = arguments
         if name == "call_tool":
-            tool, asked = tool or str(arguments.get("name")), cast("Mapping[str, Json]", arguments.get("arguments") or {})
+            tool, asked = (
+                tool or str(arguments.get("name")),
+                cast("Mapping[str, Json]", arguments.get("arguments") or {}),
+            )
         elif name == "read_resource":
             tool, asked = f"{arguments.get('server')}.{name}", {"uri": arguments.get("uri")}
         elif name in _FILES:

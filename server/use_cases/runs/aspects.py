@@ -205,7 +205,9 @@ class Sourced(Aspect):
     async def begun(self) -> None:
         run, sources = self.run, self.run.calls.sources
         if sources is not None:
-            await sources.begun(run.job.code, run.job.context_vars, is_full=run.job.isolation is not Isolation.RESTRICTED)
+            await sources.begun(
+                run.job.code, run.job.context_vars, is_full=run.job.isolation is not Isolation.RESTRICTED
+            )
 
     @override
     def around(self, answer: Answers) -> Answers:
