@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from ....sandbox.job import Json
 from ...base.settings import Profile
+from ..policy.access import Attributes, call_context
 from .parties import SUMS, identifying
 from .reading import host_of
 from .sightings import Conversation, Origin, Program, Source, leaves
@@ -69,11 +70,28 @@ class JudgedCall:
 
     arguments: tuple[SourcedArgument, ...] = ()
     is_alone: bool = False
+    conversation: Conversation | None = None
+
+    def answered(self) -> None:
+        """Note that the call was answered: what it named is known from then on."""
+        if self.conversation is not None:
+            self.conversation.name(value for each in self.arguments for value in leaves(each.value))
 
     @property
     def clauses(self) -> list[str]:
         """What a question says of the arguments."""
         return [each.clause for each in self.arguments if each.clause is not None]
+
+    @property
+    def context(self) -> Attributes:
+        """What a policy may judge the call by."""
+        names = self.arguments
+        return call_context(
+            [f"{each.name}={value}" for each in names for value in leaves(each.value)],
+            [*{each.source.value: None for each in names}, *(f"{each.name}={each.source}" for each in names)],
+            [*{each.kind.value: None for each in names}, *(f"{each.name}={each.kind}" for each in names)],
+            first_time=any(each.is_first and each.kind is ValueKind.PARTY for each in names),
+        )
 
     @property
     def audited(self) -> str:
@@ -123,7 +141,7 @@ def judged(
         is_first = origin.source is not Source.OPERATOR and conversation.is_first(value, session)
         found.append(SourcedArgument(name, value, _kind_of(name, value), origin, is_first, is_free))
     is_alone = profile is not Profile.OPEN and any(each.is_doubtful for each in found)
-    return JudgedCall(tuple(found), is_alone)
+    return JudgedCall(tuple(found), is_alone, conversation)
 
 
 def _schema(schema: object) -> Mapping[str, object]:

@@ -167,7 +167,8 @@ class Conversation:
         """Return whether no answer and no call before named any of these values."""
         return not any(
             self.digest(_form(each)) in self._written
-            or self.origin(each, session, lambda _: False).source in {Source.FIELD, Source.TEXT}
+            or (found := self.origin(each, session, lambda _: False)).source is Source.FIELD
+            or (found.source is Source.TEXT and found.is_exact)
             for each in leaves(value)
         )
 

@@ -26,6 +26,7 @@ from ...base.errors import RequestRefused
 from ...base.host_call import Answer, Change, HostCall
 from ...base.host_work import Kind, in_thread
 from ...base.identity import Identity, Right
+from ...governance.policy.access import NO_CALL, Attributes
 from ...governance.provenance.judging import UNJUDGED, JudgedCall
 from ...privacy.gates.tool_gate import Recipient, given_to
 from ...privacy.privacy import Privacy
@@ -99,7 +100,9 @@ class RegistryCalls:
                 except HostCallError as error:
                     raise HostCallError(f"{error}{self.privacy.why_tokens(given)}", type=error.type) from error
                 judged = tool, fitting
-                server, decision = await self._judged(line, tool)  # again: it may just have said what else it does
+                sourced = self._sourced(line, tool, server, fitting)
+                # Again: it may just have said what else it does, and it is known now what it is called with.
+                server, decision = await self._judged(line, tool, sourced.context)
                 if calls.dry_run and not approval.runs_dry(
                     tool, server, is_granted=await is_granted(registry, calls, tool)
                 ):
@@ -108,7 +111,8 @@ class RegistryCalls:
                     return await self._noted_down(calls, tool, fitting, approval.may_write(tool, server))
                 if not server.only_reads(tool):
                     who.require(Right.TOOLS_WRITE)
-                sourced = await self._permitted(line, tool, server, decision, fitting)
+                if decision is Decision.ASK or sourced.is_alone:
+                    await self._approved(line, tool, server, fitting, sourced)
                 await signed_in(registry, calls, server)
                 await line.sent()
                 may_change = not server.only_reads(tool)
@@ -121,8 +125,7 @@ class RegistryCalls:
                 if judged is not None and isinstance(error, CallRefused | ToolFailed):
                     why += await _why_by_format(*judged)
                 raise _failed_call(error, why, may_change=may_change) from error
-            if calls.outermost.sources is not None:
-                calls.outermost.sources.called(sourced)
+            sourced.answered()
             (await registry.usage()).called(calls.caller.scope, tool.full_name)
             value = _with_attachments(result)
             line.chars_out = await chars_of(value)
@@ -190,25 +193,30 @@ class RegistryCalls:
             line.hidden = await self.registry.hidden(who, name)
             raise
 
-    async def _judged(self, line: AuditedCall, tool: Tool) -> tuple[ServerConfig, Decision]:
+    async def _judged(
+        self, line: AuditedCall, tool: Tool, context: Attributes = NO_CALL
+    ) -> tuple[ServerConfig, Decision]:
         """Return the server's entry as it holds for the caller and the tool, and whether a user is to be asked."""
         server = config_of(tool, await self.registry.configuration())
-        return line.judged(self.registry.ruled(line.calls.caller.identity, tool, server), tool)
+        return line.judged(self.registry.ruled(line.calls.caller.identity, tool, server, context), tool)
 
-    async def _permitted(
-        self, line: AuditedCall, tool: Tool, server: ServerConfig, decision: Decision, arguments: Mapping[str, Json]
+    def _sourced(
+        self, line: AuditedCall, tool: Tool, server: ServerConfig, arguments: Mapping[str, Json]
     ) -> JudgedCall:
-        """Return the sources of the arguments, once a call may be made. Raises `HostCallError` where it may not."""
-        calls = line.calls
-        sources = calls.outermost.sources
-        sourced = UNJUDGED if sources is None else sources.judge(tool, server, arguments, calls.skill_sources)
+        """Return where the arguments of a call come from, as the audit log has it too. A dry run has no sources."""
+        sources = line.calls.outermost.sources
+        if sources is None or line.calls.dry_run:
+            return UNJUDGED
+        sourced = sources.judge(tool, server, arguments, line.calls.skill_sources)
         line.sources = sourced.audited
-        if decision is Decision.ASK or sourced.is_alone:
-            await approved(
-                self.registry, self.privacy, calls, tool, server=server, arguments=arguments, sourced=sourced
-            )
-            line.approved()
         return sourced
+
+    async def _approved(
+        self, line: AuditedCall, tool: Tool, server: ServerConfig, given: Mapping[str, Json], sourced: JudgedCall
+    ) -> None:
+        calls = line.calls
+        await approved(self.registry, self.privacy, calls, tool, server=server, arguments=given, sourced=sourced)
+        line.approved()
 
     async def _sent(self, calls: Calls, server: ServerConfig, tool: Tool, arguments: Mapping[str, Json]) -> ToolResult:
         told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)

@@ -126,10 +126,6 @@ class RunSources:
                 self.writes[tool.full_name, each.name, each.source.value] = None
         return call
 
-    def called(self, call: JudgedCall) -> None:
-        """Note that a call was answered: its parties are known from then on."""
-        self.conversation.name(value for each in call.arguments for value in leaves(each.value))
-
 
 def program_of(*texts: str, values: Sequence[Json] = ()) -> Program:
     """Return what says whether a program, or what it was given beside, has a text."""

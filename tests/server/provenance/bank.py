@@ -58,23 +58,32 @@ class Bank:
         return [json.loads(line).get("recipient", "") for line in self.paid_file.read_text().splitlines()]
 
 
-@pytest.fixture(scope="module")
-async def bank(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bank]:
-    """Give a home with the servers `bank`, whose writes are asked about, `free`, `lax` and `known`, whose are not."""
-    home = tmp_path_factory.mktemp("home")
+def banks(home: Path) -> tuple[Path, dict[str, Any]]:
+    """Return the file of payments, and the servers `bank`, whose writes are asked about, and three whose are not.
+
+    These are `free`, `lax`, whose recipients may come from anywhere, and `known`, where the operator vouches for one.
+    """
     place = home / "bank.json"
     place.write_text(json.dumps(HELD))
     entry = {"command": sys.executable, "args": [str(BANK), str(place)]}
     never = entry | {"approve": "never"}
-    configure(
-        home,
-        bank=entry,
-        free=never,
-        lax=never | {"free_arguments": ["send_money.recipient"]},
-        known=never | {"known_parties": [f"{THIEF[:6]}*"]},
-    )
+    lax = never | {"free_arguments": ["send_money.recipient"]}
+    return Path(f"{place}.paid"), {
+        "bank": entry,
+        "free": never,
+        "lax": lax,
+        "known": never | {"known_parties": [f"{THIEF[:6]}*"]},
+    }
+
+
+@pytest.fixture(scope="module")
+async def bank(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bank]:
+    """Give a home with all of `banks`."""
+    home = tmp_path_factory.mktemp("home")
+    paid, servers = banks(home)
+    configure(home, **servers)
     async with in_a_task(running(settings_of(home, ONE_SPARE), Home(home), serves=True)) as app:
-        yield Bank(app, Path(f"{place}.paid"))
+        yield Bank(app, paid)
 
 
 def sources(report: Mapping[str, Any]) -> dict[str, str]:

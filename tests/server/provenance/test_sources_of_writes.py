@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ from mcp.types import ElicitResult
 from sealab.server.base.settings import Profile, Switch
 
 from ..command_line import sealab
+from ..conftest import in_this_process
 from ..upstream_tools.test_approvals import User, yes
-from .bank import ALICE, LANDLORD, THIEF, Bank, bank, sources
+from ..upstream_tools.test_registry import ONE_SPARE, configure
+from .bank import ALICE, LANDLORD, THIEF, Bank, bank, banks, sources
 
 __all__ = ["bank"]
 
@@ -119,3 +122,26 @@ async def test_the_journal_and_the_audit_log_keep_the_sources_of_a_write(bank: B
     assert "amount (sum) from program" in shown
     lines = await asyncio.to_thread(sealab, "--home", home, "audit", "--json", "--event", "tool.called")
     assert '"sources": "party text bank.read_file; sum program"' in lines.stdout
+
+
+async def test_a_policy_judges_a_call_by_the_sources_of_its_arguments(tmp_path: Path) -> None:
+    paid, servers = banks(tmp_path)
+    configure(tmp_path, **servers)
+    (tmp_path / "team.cedar").write_text(
+        """
+permit(principal, action, resource);
+@id("no-texts") forbid(principal, action == Action::"call", resource)
+when { context.sources.contains("recipient=text") && context.kinds.contains("party") };
+@id("nobody-new") forbid(principal, action == Action::"call", resource)
+when { context.first_time && context.arguments.contains("recipient=GB1") };
+"""
+    )
+    settings = ONE_SPARE | {"SEALAB_POLICY": "team.cedar", "SEALAB_PROFILE": "open"}
+    async with in_this_process(tmp_path, settings) as caller:
+        refused = await caller.run(READ + pay(repr(THIEF)))
+        new = await caller.run(pay("'GB1'"))
+        report = await caller.run("people = await tools.bank.contacts()\n" + pay("people['contacts'][0]['account']"))
+    assert "by the rule no-texts" in refused["error"]["message"]
+    assert "by the rule nobody-new" in new["error"]["message"]
+    assert report["error"] is None
+    assert len(paid.read_text().splitlines()) == 1
