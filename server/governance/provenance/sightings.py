@@ -26,6 +26,8 @@ CONVERSATIONS_MAX = 100
 VALUES_MAX = 20_000
 """Values of a conversation in each form; of more the oldest are dropped, and what is not known then counts as text."""
 _LOOK_SECONDS = 600.0
+CATCH_UP_SECONDS = 30.0
+"""How old it may be what a process knows of the journals that others write, and of what `sealab pii forget` erased."""
 _PART_LEAST = 4
 _PARTS_MAX = 64
 _SHOWN_CHARS = 60
@@ -105,6 +107,7 @@ class Conversation:
         """When free text was last read, in each session, and by which answer."""
         self._is_cut = False
         self._look_at = 0.0
+        self._caught_up_until = 0.0
         self.orders: dict[str, float] = {}
         """The calls whose answers gave orders to an assistant, as they are shown, and when that was."""
         self.known_runs: set[str] = set()
@@ -162,6 +165,18 @@ class Conversation:
         self.orders = {each: at for each, at in self.orders.items() if at >= moment}
         alive = {each.session for each in self._answers.values() if each.at >= moment} - {None}
         self.erase({each.run_id for each in self._answers.values() if each.at < moment and each.session not in alive})
+
+    def cut(self) -> None:
+        """Take that not all is known: what is not known counts as text from now on."""
+        self._is_cut = True
+
+    def is_behind(self) -> bool:
+        """Return whether it is time to look for what other processes know, and count it as done."""
+        now = time.monotonic()
+        if now < self._caught_up_until:
+            return False
+        self._caught_up_until = now + CATCH_UP_SECONDS
+        return True
 
     def is_first(self, value: Json, session: str | None) -> bool:
         """Return whether no answer and no call before named any of these values."""

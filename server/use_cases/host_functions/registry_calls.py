@@ -100,7 +100,7 @@ class RegistryCalls:
                 except HostCallError as error:
                     raise HostCallError(f"{error}{self.privacy.why_tokens(given)}", type=error.type) from error
                 judged = tool, fitting
-                sourced = self._sourced(line, tool, server, fitting)
+                sourced = await self._sourced(line, tool, server, fitting)
                 # Again: it may just have said what else it does, and it is known now what it is called with.
                 server, decision = await self._judged(line, tool, sourced.context)
                 if calls.dry_run and not approval.runs_dry(
@@ -200,13 +200,14 @@ class RegistryCalls:
         server = config_of(tool, await self.registry.configuration())
         return line.judged(self.registry.ruled(line.calls.caller.identity, tool, server, context), tool)
 
-    def _sourced(
+    async def _sourced(
         self, line: AuditedCall, tool: Tool, server: ServerConfig, arguments: Mapping[str, Json]
     ) -> JudgedCall:
         """Return where the arguments of a call come from, as the audit log has it too. A dry run has no sources."""
         sources = line.calls.outermost.sources
         if sources is None or line.calls.dry_run:
             return UNJUDGED
+        await sources.caught_up()
         sourced = sources.judge(tool, server, arguments, line.calls.skill_sources)
         line.sources = sourced.audited
         return sourced

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from ....tools_registry.configuration import ServerConfig
     from ....tools_registry.models import Tool
     from ...base.settings import Profile
+    from ..journal.earlier_answers import EarlierAnswers
 
+_LOG = logging.getLogger(__name__)
 _FILES = frozenset({"read_file", "file_open", "file_read"})
 _READING = _FILES | {"call_tool", "read_resource", "list_files", "list_folder", "list_resources", "list_prompts"}
 _LITERAL = re.compile(r"""(?<=["'])[^"'\n]{1,200}(?=["'])""")
@@ -43,6 +46,8 @@ class RunSources:
     run_id: str
     session: str | None = None
     program: Program = _NOTHING
+    earlier: Callable[[Collection[str]], EarlierAnswers] | None = None
+    """Reads what runs were answered that are none of these; None where no run is journaled. Blocks."""
     writes: dict[tuple[str, str, str], None] = field(default_factory=dict)
     """The tool, the argument and the source of each argument of a write that names something."""
     orders: dict[str, None] = field(default_factory=dict)
@@ -51,6 +56,7 @@ class RunSources:
     async def begun(self, code: str, values: Mapping[str, Json], *, is_full: bool) -> None:
         """Take what the program names. Full Python reads files without asking for them: all may be free text."""
         self.conversation.drop_before(time.time() - WINDOW_SECONDS)
+        self.conversation.known_runs.add(self.run_id)
         if is_full:
             sighted = Sighted("the workspace", self.run_id, self.session)
             self.conversation.note(sighted, Found(has_text=True))
@@ -75,7 +81,14 @@ class RunSources:
         return noted
 
     async def note(
-        self, name: str, arguments: Mapping[str, Json], given: object, *, tool: str = "", is_text: bool = False
+        self,
+        name: str,
+        arguments: Mapping[str, Json],
+        given: object,
+        *,
+        tool: str = "",
+        is_text: bool = False,
+        at: float | None = None,
     ) -> None:
         """Note what a call gave. What the call itself was given is not new in it."""
         value = cast("Json", given)
@@ -92,7 +105,8 @@ class RunSources:
             value = _text_of(value, arguments)
         look = partial(read, value, self.conversation.digest, is_text=is_text)
         found = look() if is_light(value) else await in_thread(Kind.ANSWERS, look, charged=False)
-        self._take(Sighted(shown_call(tool or name, asked), self.run_id, self.session), found, asked)
+        at = time.time() if at is None else at
+        self._take(Sighted(shown_call(tool or name, asked), self.run_id, self.session, at), found, asked)
 
     def _take(self, sighted: Sighted, found: Found, asked: Mapping[str, Json]) -> None:
         digest = self.conversation.digest
@@ -103,6 +117,29 @@ class RunSources:
         self.conversation.note(sighted, found)
         if found.gives_orders:
             self.orders[sighted.called] = None
+
+    async def caught_up(self) -> None:
+        """Take what other processes journaled of the conversation, and drop what was erased: once in a while.
+
+        Where the journal cannot be read, what is not known counts as text.
+        """
+        if self.earlier is None or not self.conversation.is_behind():
+            return
+        known = self.conversation.known_runs
+        try:
+            earlier = await in_thread(Kind.DATABASE, partial(self.earlier, known), charged=False)
+        except Exception as error:  # noqa: BLE001 - whatever the database raises, the call is judged all the same
+            _LOG.warning("What was read before could not be found in the journal: %s", error)
+            self.conversation.cut()
+            return
+        for each in earlier.answers:
+            if each.name in _READING:
+                known.add(each.run_id)
+                of_run = replace(self, run_id=each.run_id, session=each.session, orders={})
+                await of_run.note(each.name, each.arguments, each.answer, at=each.at)
+        if not earlier.is_whole:
+            self.conversation.cut()
+        self.conversation.erase(earlier.erased)
 
     def judge(
         self, tool: Tool, server: ServerConfig, arguments: Mapping[str, Json], skills: Mapping[str, str]

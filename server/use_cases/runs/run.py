@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -12,6 +13,7 @@ from ...base.host_call import Answers, for_worker
 from ...base.host_work import Account
 from ...base.settings import Switch
 from ...governance.caller import Progress
+from ...governance.provenance.sightings import WINDOW_SECONDS
 from ...privacy.gates.program_gate import ProgramTokens
 from ...privacy.gates.run_gate import (
     CalledTool,
@@ -26,6 +28,7 @@ from ...privacy.gates.run_gate import (
 from ..host_functions.attachments import Attachments
 from ..host_functions.broker import Calls
 from ..host_functions.sourced_calls import RunSources, program_of
+from ..journal.earlier_answers import earlier_answers
 from ..journal.journal import Kept
 from .executor import Executor
 from .files_home import FilesHome, changed_names
@@ -221,4 +224,7 @@ def _sources_of(executor: Executor, request: CodeRequest, job: Job, run_id: str)
         return None
     conversation = executor.conversations.of(request.caller.scope)
     program = program_of(job.code, *job.arguments, values=[dict(job.context_vars)])
-    return RunSources(conversation, settings.profile, run_id, request.session, program)
+    earlier = None
+    if executor.journal.keeps:
+        earlier = partial(earlier_answers, executor.journal, request.caller.scope, seconds=WINDOW_SECONDS)
+    return RunSources(conversation, settings.profile, run_id, request.session, program, earlier)

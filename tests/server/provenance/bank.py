@@ -14,6 +14,7 @@ import pytest
 
 from sealab.server.app import App, running
 from sealab.server.base.home import Home
+from sealab.server.governance.caller import LOCAL
 from sealab.server.governance.provenance.sightings import Conversations
 
 from ..conftest import Caller, connected, in_a_task, settings_of
@@ -43,6 +44,7 @@ class Bank:
         kept = executor.settings, executor.conversations
         object.__setattr__(executor, "settings", replace(executor.settings, **settings))
         object.__setattr__(executor, "conversations", Conversations())
+        executor.conversations.of(LOCAL.scope).is_behind()  # what the tests before it read is not of its conversation
         self.paid_file.unlink(missing_ok=True)
         try:
             async with connected(self.app, **({} if user is None else {"elicitation_callback": user})) as caller:

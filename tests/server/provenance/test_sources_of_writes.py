@@ -10,6 +10,7 @@ import pytest
 from mcp.types import ElicitResult
 
 from sealab.server.base.settings import Profile, Switch
+from sealab.server.governance.caller import LOCAL
 
 from ..command_line import sealab
 from ..conftest import in_this_process
@@ -145,3 +146,29 @@ when { context.first_time && context.arguments.contains("recipient=GB1") };
     assert "by the rule nobody-new" in new["error"]["message"]
     assert report["error"] is None
     assert len(paid.read_text().splitlines()) == 1
+
+
+async def test_a_server_that_starts_again_knows_what_was_read_and_not_what_was_erased(tmp_path: Path) -> None:
+    _paid, servers = banks(tmp_path)
+    configure(tmp_path, **servers)
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        await caller.run(READ)
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        before = await caller.run(pay(repr(THIEF)))
+    await asyncio.to_thread(sealab, "pii", "forget", "--home", str(tmp_path), "--scope", "home", "--yes")
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        after = await caller.run(pay(repr(THIEF)))
+    assert 'only in the text of bank.read_file("bill.txt")' in before["error"]["message"]
+    assert sources(after)["recipient"] == "program"
+
+
+async def test_what_is_erased_while_a_server_is_at_work_is_soon_not_known_there(bank: Bank) -> None:
+    home = str(bank.app.home.root)
+    async with bank.caller() as caller:
+        await caller.run(READ)
+        conversation = bank.app.executor.conversations.of(LOCAL.scope)
+        assert sources(await caller.run(pay(repr(THIEF))))["recipient"] == "text"
+        await bank.app.journal.stored()
+        await asyncio.to_thread(sealab, "pii", "forget", "--home", home, "--scope", "home", "--yes")
+        conversation._caught_up_until = 0.0  # it looks every half minute
+        assert sources(await caller.run(pay(repr(THIEF))))["recipient"] == "program"
