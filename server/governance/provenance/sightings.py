@@ -10,11 +10,13 @@ from __future__ import annotations
 import codecs
 import hashlib
 import json
+import re
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import islice
 
 from ....sandbox.job import Json
 from ...base.lru import Lru
@@ -146,6 +148,11 @@ class Conversation:
             self._written[self.digest(_form(each))] = now
         while len(self._written) > VALUES_MAX:
             del self._written[next(iter(self._written))]
+
+    def in_texts(self, values: Iterable[str]) -> dict[str, str]:
+        """Return which of some values stand only in texts, with the call whose text that is."""
+        origins = ((each, self.origin(each, None, lambda _: True)) for each in dict.fromkeys(values))
+        return {each: origin.called for each, origin in origins if origin.source is Source.TEXT}
 
     def erase(self, run_ids: Collection[str]) -> None:
         """Forget what the answers of some runs named."""
@@ -291,6 +298,15 @@ def leaves(value: Json) -> Iterator[Json]:
             if count >= _ITEMS_MAX and left:
                 yield json.dumps(left)
                 return
+
+
+_LITERAL = re.compile(r"""(?<=["'])[^"'\n]{1,200}(?=["'])""")
+_LITERALS_MAX = 2_000
+
+
+def literals_of(code: str) -> list[str]:
+    """Return what stands between quotes in code, the first of many: its literals, and what is between two of them."""
+    return [each[0] for each in islice(_LITERAL.finditer(code), _LITERALS_MAX)]
 
 
 def _form(value: object) -> bytes:

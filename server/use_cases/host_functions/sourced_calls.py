@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import logging
-import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -21,7 +20,15 @@ from ...base.host_call import Answer, Answers, HostCall
 from ...base.host_work import Kind, in_thread
 from ...governance.provenance.judging import JudgedCall, judged
 from ...governance.provenance.reading import Found, loose, number, read
-from ...governance.provenance.sightings import WINDOW_SECONDS, Conversation, Program, Sighted, leaves, shown_call
+from ...governance.provenance.sightings import (
+    WINDOW_SECONDS,
+    Conversation,
+    Program,
+    Sighted,
+    leaves,
+    literals_of,
+    shown_call,
+)
 
 if TYPE_CHECKING:
     from ....tools_registry.configuration import ServerConfig
@@ -32,8 +39,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _FILES = frozenset({"read_file", "file_open", "file_read"})
 _READING = _FILES | {"call_tool", "read_resource", "list_files", "list_folder", "list_resources", "list_prompts"}
-_LITERAL = re.compile(r"""(?<=["'])[^"'\n]{1,200}(?=["'])""")
-_LITERALS_MAX = 2_000
+FROM_TEXTS = "from_texts"
+"""Where a stored skill has which of its literals stand only in texts: by the literal, the call that gave the text."""
 _NOTHING: Program = lambda _: False  # noqa: E731 - it stands for no program
 
 
@@ -61,7 +68,7 @@ class RunSources:
             sighted = Sighted("the workspace", self.run_id, self.session)
             self.conversation.note(sighted, Found(has_text=True))
         if self.session is not None:  # what it names may be written by the next program of the session
-            self.conversation.name([*_LITERAL.findall(code)[:_LITERALS_MAX], *leaves(dict(values))])
+            self.conversation.name([*literals_of(code), *leaves(dict(values))])
 
     def around(self, answer: Answers) -> Answers:
         """Return what answers the run's host calls, and notes what it gives."""
@@ -117,6 +124,12 @@ class RunSources:
         self.conversation.note(sighted, found)
         if found.gives_orders:
             self.orders[sighted.called] = None
+
+    def note_skill(self, name: str, extra: Mapping[str, Json]) -> None:
+        """Note that the run has a skill: what of its code was taken out of texts counts as standing in these."""
+        for text, called in cast("Mapping[str, str]", extra.get(FROM_TEXTS) or {}).items():
+            found = Found(texts={self.conversation.digest(loose(text)): 0})
+            self.conversation.note(Sighted(f"{called}, in the skill {name}", self.run_id, self.session), found)
 
     async def caught_up(self) -> None:
         """Take what other processes journaled of the conversation, and drop what was erased: once in a while.
