@@ -179,6 +179,7 @@ async def _asked_at_start(registry: Registry, calls: Calls, planned: Sequence[_P
     always = [ALWAYS] if is_one_user(calls.caller.scope) else []
     choices = [THIS_RUN, *always, *([] if calls.dry_run else [EACH_CALL])]
     text = question.text + approval.OF_DRY_RUN if calls.dry_run else question.text
+    text = f"{text} {_sentences(UNJUDGED, calls)}".rstrip()
     names, taken = question.covers, calls.approvals.taken
     try:
         with calls.waits.for_user():
