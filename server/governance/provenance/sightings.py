@@ -10,11 +10,12 @@ from __future__ import annotations
 import codecs
 import hashlib
 import json
+import math
 import re
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import islice
 
@@ -52,8 +53,17 @@ class Source(StrEnum):
 
 
 _RISK = tuple(Source)
-Program = Callable[[str], bool]
-"""Says whether a program, or what it was given, has a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What a program names: `has` says whether it, or what it was given, holds a text.
+
+    `sent` is when it came, as `time.time()`: what is read from then on, it does not have from there.
+    """
+
+    has: Callable[[str], bool] = lambda _: False
+    sent: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +74,7 @@ class Sighted:
     run_id: str
     session: str | None = None
     at: float = field(default_factory=time.time)
+    gives_orders: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +135,14 @@ class Conversation:
         """Take what an answer named."""
         self._number += 1
         number_ = self._number
-        self._answers[number_] = sighted
+        self._answers[number_] = replace(sighted, gives_orders=found.gives_orders)
         for each in found.fields:
             self._fields.pop(each, None)  # the newest stand last
             self._fields[each] = number_
         for each, line in found.texts.items():
-            self._texts.pop(each, None)
-            self._texts[each] = number_, line
+            first = self._texts.pop(each, None)  # the first sighting that counts is kept
+            counts = first is not None and self._counts(first[0], sighted.session)
+            self._texts[each] = first if first is not None and counts else (number_, line)
         if found.has_text:
             self._text_at[sighted.session] = sighted.at, number_
         if found.gives_orders:
@@ -151,7 +163,7 @@ class Conversation:
 
     def in_texts(self, values: Iterable[str]) -> dict[str, str]:
         """Return which of some values stand only in texts, with the call whose text that is."""
-        origins = ((each, self.origin(each, None, lambda _: True)) for each in dict.fromkeys(values))
+        origins = ((each, self.origin(each, None, Program(lambda _: True))) for each in dict.fromkeys(values))
         return {each: origin.called for each, origin in origins if origin.source is Source.TEXT}
 
     def erase(self, run_ids: Collection[str]) -> None:
@@ -189,7 +201,7 @@ class Conversation:
         """Return whether no answer and no call before named any of these values."""
         return not any(
             self.digest(_form(each)) in self._written
-            or (found := self.origin(each, session, lambda _: False)).source is Source.FIELD
+            or (found := self.origin(each, session, Program())).source is Source.FIELD
             or (found.source is Source.TEXT and found.is_exact)
             for each in leaves(value)
         )
@@ -200,23 +212,30 @@ class Conversation:
         return max(found, key=lambda each: _RISK.index(each.source), default=Origin(Source.PROGRAM))
 
     def origin(self, value: Json, session: str | None, program: Program) -> Origin:
-        """Return the source of one text or number. `program` says whether the program has it."""
+        """Return the source of one text or number.
+
+        What a program names that was sent before the first text with it was read is the program's, but where that text
+        gives orders to an assistant.
+        """
         text = value if isinstance(value, str) else json.dumps(value)
         numeric = number(value)
         forms = [exact(text), *([] if numeric is None else [numeric])]
         if any(self._in_field(each, session) for each in forms):
             return Origin(Source.FIELD)
         whole = loose(text) or exact(text)
-        for form in (whole, *forms[1:]):
-            if (place := self._in_text(form, session)) is not None:
-                return self._of_text(place)
-        if isinstance(value, str) and (place := self._in_other_forms(text, whole, session)) is not None:
-            return self._of_text(place, is_exact=False)
-        if program(text) or (numeric is not None and program(numeric[1:].decode())):
-            return Origin(Source.PROGRAM)
-        host = host_of(text)
+        places = (self._in_text(form, session) for form in (whole, *forms[1:]))
+        place, is_exact = next((each for each in places if each is not None), None), True
+        if place is None and isinstance(value, str):
+            place, is_exact = self._in_other_forms(text, whole, session), False
+        is_named = program.has(text) or (numeric is not None and program.has(numeric[1:].decode()))
+        if place is not None and not (is_named and self._is_later(place, program)):
+            return self._of_text(place, is_exact=is_exact)
+        return Origin(Source.PROGRAM) if is_named else self._made(value, host_of(text), session, program)
+
+    def _made(self, value: Json, host: str | None, session: str | None, program: Program) -> Origin:
+        """Return the source of what is in no text, and not in the program."""
         if host is not None:  # a part is new, and it goes to a place that is known
-            if self._in_field(exact(host), session) or program(host):
+            if self._in_field(exact(host), session) or program.has(host):
                 return Origin(Source.COMPUTED)
             if (place := self._in_text(loose(host), session)) is not None:
                 return self._of_text(place, is_exact=False)
@@ -225,6 +244,10 @@ class Conversation:
         if (place := self._free_text(session)) is not None or self._is_cut:
             return self._of_text(place, is_exact=False)
         return Origin(Source.COMPUTED)
+
+    def _is_later(self, place: tuple[int, int], program: Program) -> bool:
+        sighted = self._answers.get(place[0])
+        return sighted is not None and sighted.at >= program.sent and not sighted.gives_orders
 
     def _of_text(self, place: tuple[int, int] | None, *, is_exact: bool = True) -> Origin:
         number_, line = place or (0, 0)

@@ -41,7 +41,6 @@ _FILES = frozenset({"read_file", "file_open", "file_read"})
 _READING = _FILES | {"call_tool", "read_resource", "list_files", "list_folder", "list_resources", "list_prompts"}
 FROM_TEXTS = "from_texts"
 """Where a stored skill has which of its literals stand only in texts: by the literal, the call that gave the text."""
-_NOTHING: Program = lambda _: False  # noqa: E731 - it stands for no program
 
 
 @dataclass(slots=True)
@@ -52,7 +51,7 @@ class RunSources:
     profile: Profile
     run_id: str
     session: str | None = None
-    program: Program = _NOTHING
+    program: Program = field(default_factory=Program)
     earlier: Callable[[Collection[str]], EarlierAnswers] | None = None
     """Reads what runs were answered that are none of these; None where no run is journaled. Blocks."""
     writes: dict[tuple[str, str, str], None] = field(default_factory=dict)
@@ -161,11 +160,14 @@ class RunSources:
 
         `skills` are the codes of skills that the program names. Those of a call that writes go into the report.
         """
-        in_skills = program_of(*skills.values()) if skills else _NOTHING
+        named = self.program
+        if skills:
+            in_skills = text_of(*skills.values())
+            named = replace(named, has=lambda text: self.program.has(text) or in_skills(text))
         call = judged(
             self.conversation,
             self.session,
-            lambda text: self.program(text) or in_skills(text),
+            named,
             self.profile,
             tool=tool,
             server=server,
@@ -177,10 +179,9 @@ class RunSources:
         return call
 
 
-def program_of(*texts: str, values: Sequence[Json] = ()) -> Program:
-    """Return what says whether a program, or what it was given beside, has a text."""
-    written = "\n".join([*texts, *(json.dumps(each, ensure_ascii=False) for each in values if each)])
-    folded = written.casefold()
+def text_of(*texts: str, values: Sequence[Json] = ()) -> Callable[[str], bool]:
+    """Return what says whether texts, or some values as JSON, hold a text, in either case."""
+    folded = "\n".join([*texts, *(json.dumps(each, ensure_ascii=False) for each in values if each)]).casefold()
     return lambda text: text.casefold() in folded
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,7 +14,7 @@ from ...base.host_call import Answers, for_worker
 from ...base.host_work import Account
 from ...base.settings import Switch
 from ...governance.caller import Progress
-from ...governance.provenance.sightings import WINDOW_SECONDS
+from ...governance.provenance.sightings import WINDOW_SECONDS, Program
 from ...privacy.gates.program_gate import ProgramTokens
 from ...privacy.gates.run_gate import (
     CalledTool,
@@ -27,7 +28,7 @@ from ...privacy.gates.run_gate import (
 )
 from ..host_functions.attachments import Attachments
 from ..host_functions.broker import Calls
-from ..host_functions.sourced_calls import RunSources, program_of
+from ..host_functions.sourced_calls import RunSources, text_of
 from ..journal.earlier_answers import earlier_answers
 from ..journal.journal import Kept
 from .executor import Executor
@@ -223,7 +224,8 @@ def _sources_of(executor: Executor, request: CodeRequest, job: Job, run_id: str)
     if settings.provenance is Switch.OFF:
         return None
     conversation = executor.conversations.of(request.caller.scope)
-    program = program_of(job.code, *job.arguments, values=[dict(job.context_vars)])
+    has = text_of(job.code, *job.arguments, values=[dict(job.context_vars)])
+    program = Program(has, time.time())
     earlier = None
     if executor.journal.keeps:
         earlier = partial(earlier_answers, executor.journal, request.caller.scope, seconds=WINDOW_SECONDS)

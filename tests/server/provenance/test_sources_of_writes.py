@@ -20,6 +20,7 @@ from .bank import ALICE, LANDLORD, THIEF, Bank, bank, banks, sources
 
 __all__ = ["bank"]
 
+TAKEN = "''.join(text.split('to ')[1].split(',')[0].split())"
 READ = "text = await tools.bank.read_file(path='bill.txt')\n"
 
 
@@ -31,12 +32,13 @@ def pay(recipient: str, amount: str = "5", by: str = "free") -> str:
     ("program", "source"),
     [
         ("people = await tools.bank.contacts()\n" + pay("people['contacts'][0]['account']"), "field"),
-        (READ + pay("''.join(text.split('to ')[1].split(',')[0].split())"), "text"),
-        (READ + pay(repr(THIEF)), "text"),
+        (READ + pay(TAKEN), "text"),
+        (READ + pay(repr(THIEF)), "program"),  # it was sent before the text was read
+        ("await tools.bank.read_file(path='mail.txt')\n" + pay(repr(THIEF)), "text"),
         (READ + pay(repr(ALICE)), "program"),
         (READ + pay("'GB29NWBK6016133192' + str(6800 + 19)"), "text"),
         (pay("'GB29NWBK6016133192' + str(6800 + 19)"), "computed"),
-        ("write_file('note.txt', 'Pay to ' + '" + THIEF + "')\nread_file('note.txt')\n" + pay(repr(THIEF)), "text"),
+        ("write_file('note.txt', 'Pay to ' + '" + THIEF + "')\nread_file('note.txt')\n" + pay(repr(THIEF)), "program"),
     ],
 )
 async def test_a_report_says_where_a_party_comes_from(bank: Bank, program: str, source: str) -> None:
@@ -62,14 +64,14 @@ async def test_a_party_of_a_text_is_asked_about_by_itself_in_later_runs_too(bank
 
 async def test_a_no_keeps_one_party_from_being_paid_and_not_the_other(bank: Bank) -> None:
     async with bank.caller(User([ElicitResult(action="decline")])) as caller:
-        report = await caller.run(READ + pay(repr(ALICE)) + pay(repr(THIEF)))
+        report = await caller.run(READ + pay(repr(ALICE)) + pay(TAKEN))
     assert report["error"]["type"] == "ToolError"
     assert bank.paid() == [ALICE]
 
 
 async def test_where_nobody_can_be_asked_it_is_refused_with_the_text_it_stands_in(bank: Bank) -> None:
     async with bank.caller() as caller:
-        report = await caller.run(READ + pay(repr(THIEF)))
+        report = await caller.run(READ + pay(TAKEN))
     assert 'stands only in the text of bank.read_file("bill.txt")' in report["error"]["message"]
     assert sources(report)["recipient"] == "text"
     assert bank.paid() == []
@@ -86,7 +88,7 @@ async def test_where_nobody_can_be_asked_it_is_refused_with_the_text_it_stands_i
 )
 async def test_the_operator_may_let_it_pass(bank: Bank, by: str, settings: dict[str, Any], source: str | None) -> None:
     async with bank.caller(**settings) as caller:
-        report = await caller.run(READ + pay(repr(THIEF), by=by))
+        report = await caller.run(READ + pay(TAKEN, by=by))
     assert report["error"] is None, report["error"]
     assert sources(report).get("recipient") == source
     assert bank.paid() == [THIEF]
@@ -115,7 +117,7 @@ async def test_a_text_that_gives_orders_is_marked_in_the_report_and_in_the_next_
 
 async def test_the_journal_and_the_audit_log_keep_the_sources_of_a_write(bank: Bank) -> None:
     async with bank.caller(User([yes()])) as caller:
-        run_id = (await caller.run(READ + pay(repr(THIEF))))["run_id"]
+        run_id = (await caller.run(READ + pay(TAKEN)))["run_id"]
     await bank.app.journal.stored()
     home = str(bank.app.home.root)
     shown = (await asyncio.to_thread(sealab, "--home", home, "runs", "show", run_id)).stdout
@@ -139,7 +141,7 @@ when { context.first_time && context.arguments.contains("recipient=GB1") };
     )
     settings = ONE_SPARE | {"SEALAB_POLICY": "team.cedar", "SEALAB_PROFILE": "open"}
     async with in_this_process(tmp_path, settings) as caller:
-        refused = await caller.run(READ + pay(repr(THIEF)))
+        refused = await caller.run(READ + pay(TAKEN))
         new = await caller.run(pay("'GB1'"))
         report = await caller.run("people = await tools.bank.contacts()\n" + pay("people['contacts'][0]['account']"))
     assert "by the rule no-texts" in refused["error"]["message"]
