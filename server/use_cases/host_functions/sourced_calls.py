@@ -128,7 +128,9 @@ class RunSources:
         """Note that the run has a skill: what of its code was taken out of texts counts as standing in these."""
         for text, called in cast("Mapping[str, str]", extra.get(FROM_TEXTS) or {}).items():
             found = Found(texts={self.conversation.digest(loose(text)): 0})
-            self.conversation.note(Sighted(f"{called}, in the skill {name}", self.run_id, self.session), found)
+            before = self.program.sent - 1  # it was read by whoever wrote the skill
+            sighted = Sighted(f"{called}, in the skill {name}", self.run_id, self.session, before)
+            self.conversation.note(sighted, found)
 
     async def caught_up(self) -> None:
         """Take what other processes journaled of the conversation, and drop what was erased: once in a while.

@@ -143,7 +143,7 @@ async def measured(arguments: argparse.Namespace) -> dict[tuple[str, str, str], 
                     _count(benign, task, user, is_done=judged["done"])
                 pairs = [(task, injection) for task in tasks["users"] for injection in tasks["injections"]]
                 for attack in arguments.attack:
-                    for minds in (True, False):
+                    for minds in (True, False) if attack != "plain" else (True,):
                         counts = found.setdefault(
                             (profile, name, f"{attack}{'' if minds else ', mark unread'}"), Counts()
                         )
