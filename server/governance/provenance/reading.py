@@ -32,8 +32,6 @@ VALUES_MAX = 20_000
 _FIELD_CHARS_MAX = 200
 _FIELD_WORDS_MAX = 8
 """What is longer is a text, whatever its field is called."""
-_PROSE_WORDS = 3
-"""A text of fewer words is no free text that a value may have been computed from."""
 _ROW_WORDS, _NUMBERED_ROW_WORDS = 5, 9
 """Words that are one name together, and groups of an account number."""
 _LETTERS_LEAST = 6
@@ -41,6 +39,8 @@ _LETTERS_LEAST = 6
 _ENCODED_LEAST = 16
 _KEY_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _PIECES = re.compile(r"[<>\"'`()\[\]{},;|=\u201c\u201d\u2018\u2019«»]+")
+_URL_PARTS = re.compile(r"[/?&=#:]+")
+_URL_PART_LEAST = 6
 _AROUND = ".,;:!?\"'`()[]{}<>*_~|…\u201c\u201d\u2018\u2019«»"
 _QUOTES = "\"'`\u201c\u2018«"
 _JOINING = frozenset({"of", "and", "de", "del", "der", "di", "du", "la", "le", "the", "van", "von", "&"})
@@ -178,7 +178,7 @@ def _read_field(text: str, digest: Digest, found: Found) -> None:
 
 
 def _read_text(text: str, digest: Digest, found: Found) -> None:
-    if text.count(" ") + text.count("\n") >= _PROSE_WORDS - 1:
+    if " " in text or "\n" in text:
         found.has_text = True
         found.gives_orders = found.gives_orders or gives_orders(text)
     letters: list[str] = []
@@ -274,6 +274,8 @@ def _names_in(core: str, *, is_quoted: bool) -> Iterator[bytes]:
                 yield loose(piece)
                 if (host := host_of(piece)) is not None:
                     yield loose(host)
+    if "/" in core or "&" in core:
+        yield from (loose(part) for part in _URL_PARTS.split(core) if len(part) >= _URL_PART_LEAST)
     if ":" in core and "://" not in core:
         yield loose(core.partition(":")[2])
     elif core.endswith(("'s", "\u2019s")):

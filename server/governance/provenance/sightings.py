@@ -268,15 +268,17 @@ class Conversation:
         return sighted.at >= time.time() - WINDOW_SECONDS or (session is not None and sighted.session == session)
 
     def _in_other_forms(self, text: str, whole: bytes, session: str | None) -> tuple[int, int] | None:
-        """Return where a value stands reversed, in ROT13, or in two parts."""
+        """Return where a value stands reversed, in ROT13, or in parts."""
         for form in (whole[::-1], loose(codecs.encode(text, "rot13"))):
             if len(form) >= _PART_LEAST and (place := self._in_text(form, session)) is not None:
                 return place
-        for at in range(_PART_LEAST, min(len(whole) - _PART_LEAST, _PARTS_MAX) + 1):
-            place = self._in_text(whole[:at], session)
-            if place is not None and self._in_text(whole[at:], session) is not None:
-                return place
-        return None
+        reached: dict[int, tuple[int, int]] = {0: (0, 0)}  # the ends of what parts make from the beginning on
+        length = len(whole) if len(whole) <= _PARTS_MAX else 0
+        for start in range(length - _PART_LEAST + 1):
+            for end in range(start + _PART_LEAST, length + 1) if start in reached else ():
+                if end not in reached and (place := self._in_text(whole[start:end], session)) is not None:
+                    reached[end] = reached[start] if start else place
+        return reached.get(length) if length else None
 
     def _free_text(self, session: str | None) -> tuple[int, int] | None:
         for of_session, (at, answer) in reversed(self._text_at.items()):
