@@ -133,7 +133,7 @@ class RegistryCalls:
             if save_to is not None:
                 return await Saving(calls, call, self.save).result(tool.server, result, save_to)
             await self._note_returns(calls, tool)
-            return Answer(value, f"{tool.server}.{tool.name}")
+            return Answer(value, f"{tool.server}.{tool.name}", result.label)
 
     @host_function()
     async def read_resource(

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _FILES = frozenset({"read_file", "file_open", "file_read"})
 _READING = _FILES | {"call_tool", "read_resource", "list_files", "list_folder", "list_resources", "list_prompts"}
+_UNTRUSTED = frozenset({"untrusted", "low"})
+"""What a label says of the integrity of what anybody may have written: all of it counts as text."""
 FROM_TEXTS = "from_texts"
 """Where a stored skill has which of its literals stand only in texts: by the literal, the call that gave the text."""
 
@@ -56,6 +58,8 @@ class RunSources:
     """Reads what runs were answered that are none of these; None where no run is journaled. Blocks."""
     writes: dict[tuple[str, str, str], None] = field(default_factory=dict)
     """The tool, the argument and the source of each argument of a write that names something."""
+    label: dict[str, str] = field(default_factory=dict)
+    """What servers say of the flow of what the run was given (`_meta.ifc`), all together."""
     orders: dict[str, None] = field(default_factory=dict)
     """The calls of this run whose answers gave orders to an assistant."""
 
@@ -81,7 +85,9 @@ class RunSources:
                 if isinstance(error.__cause__, ToolFailed):
                     await self.note(call.name, call.arguments, [str(error), error.details], is_text=True)
                 raise
-            await self.note(call.name, call.arguments, answered.value, tool=answered.tool)
+            is_text = answered.label.get("integrity") in _UNTRUSTED
+            await self.note(call.name, call.arguments, answered.value, tool=answered.tool, is_text=is_text)
+            self._join(answered.label)
             return answered
 
         return noted
@@ -113,6 +119,12 @@ class RunSources:
         found = look() if is_light(value) else await in_thread(Kind.ANSWERS, look, charged=False)
         at = time.time() if at is None else at
         self._take(Sighted(shown_call(tool or name, asked), self.run_id, self.session, at), found, asked)
+
+    def _join(self, label: Mapping[str, str]) -> None:
+        """Take a label into that of the run: the less trusted, and the more confidential."""
+        for key, value in label.items():
+            if key not in self.label or value in _UNTRUSTED or (key == "confidentiality" and value != "public"):
+                self.label[key] = value
 
     def _take(self, sighted: Sighted, found: Found, asked: Mapping[str, Json]) -> None:
         digest = self.conversation.digest

@@ -112,7 +112,8 @@ async def executed(
         run=shown.run,
         output_max_chars=executor.settings.output_max_chars,
     )
-    return Execution(report_of(run, shown, fitted, images), images)
+    label = {} if run.calls.sources is None else run.calls.sources.label
+    return Execution(report_of(run, shown, fitted, images), images, label)
 
 
 async def _outcome(run: Run) -> Outcome:

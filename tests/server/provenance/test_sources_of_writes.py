@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -189,4 +190,19 @@ async def test_a_skill_takes_along_what_was_taken_out_of_a_text(bank: Bank) -> N
     for report in reports:
         assert sources(report)["recipient"] == "text"
         assert 'only in the text of bank.read_file("bill.txt"), in the skill settle' in report["error"]["message"]
+    assert bank.paid() == []
+
+
+async def test_what_a_server_labels_as_untrusted_is_text_even_in_fields_and_the_label_is_sent_on(bank: Bank) -> None:
+    place = bank.app.home.root / "bank.json"
+    held = place.read_text()
+    program = "people = await tools.bank.contacts()\n" + pay("people['contacts'][0]['account']")
+    async with bank.caller() as caller:
+        place.write_text(json.dumps(json.loads(held) | {"meta": {"ifc": {"integrity": "untrusted"}}}))
+        try:
+            answer = await caller.call("execute_code", code=program)
+        finally:
+            place.write_text(held)
+    assert answer.meta["ifc"] == {"integrity": "untrusted"}  # type: ignore[index]
+    assert sources(answer.structured_content)["recipient"] == "text"  # type: ignore[arg-type]
     assert bank.paid() == []
