@@ -32,15 +32,18 @@ VALUES_MAX = 20_000
 _FIELD_CHARS_MAX = 200
 _FIELD_WORDS_MAX = 8
 """What is longer is a text, whatever its field is called."""
+_NAME_WORDS = 3
+"""A field of no more words is a name or a title as a whole; of others the parts count as text."""
 _ROW_WORDS, _NUMBERED_ROW_WORDS = 5, 9
 """Words that are one name together, and groups of an account number."""
 _LETTERS_LEAST = 6
 """So many single letters in a row are one word."""
 _ENCODED_LEAST = 16
 _KEY_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
-_PIECES = re.compile(r"[<>\"'`()\[\]{},;|=\u201c\u201d\u2018\u2019«»]+")
+_PIECES = re.compile(r"[<>\"'`()\[\]{},:;|=\u201c\u201d\u2018\u2019«»]+")
 _URL_PARTS = re.compile(r"[/?&=#:]+")
 _URL_PART_LEAST = 6
+_NO_LIST = re.compile(r"[\w.@+ -]*")
 _AROUND = ".,;:!?\"'`()[]{}<>*_~|…\u201c\u201d\u2018\u2019«»"
 _QUOTES = "\"'`\u201c\u2018«"
 _JOINING = frozenset({"of", "and", "de", "del", "der", "di", "du", "la", "le", "the", "van", "von", "&"})
@@ -168,12 +171,13 @@ def _read_field(text: str, digest: Digest, found: Found) -> None:
         found.fields[digest(numeric)] = None
     if (host := host_of(text)) is not None:
         found.fields[digest(exact(host))] = None
-    if text.isalnum():
+    has_parts = text.count(" ") >= _NAME_WORDS or (" " in text and (not text.isascii() or "@" in text or "/" in text))
+    if text.isalnum() or (not has_parts and _NO_LIST.fullmatch(text)):
         return
     pieces = [each.strip() for each in _PIECES.split(text)]
     if len(pieces) > 1 and any(has_form(each) for each in pieces if each):
         found.fields.update((digest(exact(each)), None) for each in pieces if each and has_form(each))
-    if " " in text:
+    if has_parts or "@" in text or "/" in text:
         _add_names(text, digest, found, 1)
 
 
@@ -276,9 +280,7 @@ def _names_in(core: str, *, is_quoted: bool) -> Iterator[bytes]:
                     yield loose(host)
     if "/" in core or "&" in core:
         yield from (loose(part) for part in _URL_PARTS.split(core) if len(part) >= _URL_PART_LEAST)
-    if ":" in core and "://" not in core:
-        yield loose(core.partition(":")[2])
-    elif core.endswith(("'s", "\u2019s")):
+    if core.endswith(("'s", "\u2019s")):
         yield loose(core[:-2])
 
 
