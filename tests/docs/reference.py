@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from sealab.sandbox.guest_api import data_helpers, hosted, keeping
-from sealab.server import settings
+from sealab.server.base import settings
 from sealab.server.base.settings import Settings
 from sealab.server.cli import make_parser
 from sealab.server.interfaces.commands.command import EXIT_CODES
