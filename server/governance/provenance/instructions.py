@@ -8,7 +8,9 @@ that is worded as an ordinary request ("Please pay the bill") is not found, nor 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
+CALLS_SHOWN = 20
 TEXT_CHARS_MAX = 200_000
 """Characters of one text that are looked through."""
 
@@ -46,3 +48,11 @@ def gives_orders(text: str) -> bool:
     """Return whether a text gives orders to an assistant, as far as its wording shows. Takes linear time."""
     text = text[:TEXT_CHARS_MAX].lower()
     return any(hint in text for hint in _HINTS) and _ADDRESSED.search(text.replace("\n", " ")) is not None
+
+
+def orders_said(calls: Sequence[str], most: int = CALLS_SHOWN) -> str:
+    """Say that the texts of some calls give orders, naming `most` of these, the newest last; empty without any."""
+    if not calls:
+        return ""
+    more = f"{len(calls) - most} more and " if len(calls) > most else ""
+    return f"The text of {more}{', '.join(calls[-most:])} gives instructions to an assistant."

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, cast
 
 from ....sandbox.job import Json
 from ...base.settings import Profile
-from ..policy.access import Attributes, call_context
 from .parties import SUMS, identifying
 from .reading import host_of
 from .sightings import Conversation, Origin, Program, Source, leaves
@@ -83,15 +82,19 @@ class JudgedCall:
         return [each.clause for each in self.arguments if each.clause is not None]
 
     @property
-    def context(self) -> Attributes:
-        """What a policy may judge the call by."""
-        names = self.arguments
-        return call_context(
-            [f"{each.name}={value}" for each in names for value in leaves(each.value)],
-            [*{each.source.value: None for each in names}, *(f"{each.name}={each.source}" for each in names)],
-            [*{each.kind.value: None for each in names}, *(f"{each.name}={each.kind}" for each in names)],
-            first_time=any(each.is_first and each.kind is ValueKind.PARTY for each in names),
+    def judged_by(self) -> tuple[list[str], list[str], list[str]]:
+        """What a policy may judge the call by: its arguments with their values, its sources, and its kinds."""
+        named = self.arguments
+        return (
+            [f"{each.name}={value}" for each in named for value in leaves(each.value)],
+            [*{each.source.value: None for each in named}, *(f"{each.name}={each.source}" for each in named)],
+            [*{each.kind.value: None for each in named}, *(f"{each.name}={each.kind}" for each in named)],
         )
+
+    @property
+    def is_first(self) -> bool:
+        """Whether a party is named that was not before."""
+        return any(each.is_first and each.kind is ValueKind.PARTY for each in self.arguments)
 
     @property
     def audited(self) -> str:

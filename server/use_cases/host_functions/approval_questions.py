@@ -22,6 +22,7 @@ from ...base.host_work import Kind, checked, in_thread
 from ...base.identity import Right
 from ...governance.audit.trail import ToolCallLine
 from ...governance.caller import Ask, NoMoreQuestions
+from ...governance.provenance.instructions import orders_said
 from ...governance.provenance.judging import UNJUDGED, JudgedCall
 from ...governance.scopes import is_one_user
 from ..upstream_tools import approval, discovery
@@ -254,12 +255,9 @@ async def approved(
 
 def _sentences(sourced: JudgedCall, calls: Calls) -> str:
     """Say which arguments stand only in texts, and which texts that were read give orders."""
-    said = [f"{clause}." for clause in sourced.clauses]
     sources = calls.outermost.sources
-    orders = [] if sources is None else sources.conversation.orders_now()[-_ORDERS_SHOWN:]
-    if orders:
-        said.append(f"The text of {', '.join(orders)} gives instructions to an assistant.")
-    return " ".join(said)
+    orders = "" if sources is None else orders_said(sources.conversation.orders_now(), _ORDERS_SHOWN)
+    return " ".join([*(f"{clause}." for clause in sourced.clauses), orders]).rstrip()
 
 
 async def _asked_in_run(calls: Calls, ask: Ask, name: str, question: str) -> str | None:

@@ -26,7 +26,7 @@ from ...base.errors import RequestRefused
 from ...base.host_call import Answer, Change, HostCall
 from ...base.host_work import Kind, in_thread
 from ...base.identity import Identity, Right
-from ...governance.policy.access import NO_CALL, Attributes
+from ...governance.policy.access import call_context
 from ...governance.provenance.judging import UNJUDGED, JudgedCall
 from ...privacy.gates.tool_gate import Recipient, given_to
 from ...privacy.privacy import Privacy
@@ -102,7 +102,7 @@ class RegistryCalls:
                 judged = tool, fitting
                 sourced = await self._sourced(line, tool, server, fitting)
                 # Again: it may just have said what else it does, and it is known now what it is called with.
-                server, decision = await self._judged(line, tool, sourced.context)
+                server, decision = await self._judged(line, tool, sourced)
                 if calls.dry_run and not approval.runs_dry(
                     tool, server, is_granted=await is_granted(registry, calls, tool)
                 ):
@@ -194,10 +194,11 @@ class RegistryCalls:
             raise
 
     async def _judged(
-        self, line: AuditedCall, tool: Tool, context: Attributes = NO_CALL
+        self, line: AuditedCall, tool: Tool, sourced: JudgedCall = UNJUDGED
     ) -> tuple[ServerConfig, Decision]:
         """Return the server's entry as it holds for the caller and the tool, and whether a user is to be asked."""
         server = config_of(tool, await self.registry.configuration())
+        context = call_context(*sourced.judged_by, first_time=sourced.is_first)
         return line.judged(self.registry.ruled(line.calls.caller.identity, tool, server, context), tool)
 
     async def _sourced(
