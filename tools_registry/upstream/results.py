@@ -141,8 +141,8 @@ async def value_of(
         judge = partial(_judged, output_schema if is_checked else None, read.structured, structured)
         is_light = judge.args[0] is None and not holds_more(structured, _LIGHT_CHARS)
         structured, has_nulls, broken = judge(lambda: None) if is_light else await in_thread(judge)
-        told = {"has_nulls": has_nulls, "broken": broken, "label": label}
-        return ToolResult(structured, attachments, tuple(parts), is_structured=True, **told)
+        marks = has_nulls, broken, label
+        return ToolResult(structured, attachments, tuple(parts), True, *marks)
     values, has_nulls = await parsed_all(parts, read_large, in_thread)
     value: Json = None if not values else values[0] if len(values) == 1 else values
     broken = "it has no structured content" if is_checked and output_schema is not None else ""

@@ -131,11 +131,12 @@ def judged(
     reads = server.only_reads(tool)
     if reads and profile is not Profile.STRICT:
         return UNJUDGED
-    properties = tool.input_schema.get("properties")
+    schema = tool.input_schema
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
     found: list[SourcedArgument] = []
     for name, value in arguments.items():
-        schema = properties.get(name) if isinstance(properties, Mapping) else None
-        if not (_carries_out(name, value) if reads else identifying(name, _schema(schema), value)):
+        stated = properties.get(name) if isinstance(properties, Mapping) else None
+        if not (_carries_out(name, value) if reads else identifying(name, _schema(stated), value)):
             continue
         origin = conversation.origin_of(value, session, program)
         if server.known_parties and all(_is_listed(each, server.known_parties) for each in leaves(value)):

@@ -231,8 +231,8 @@ def _add_names(text: str, digest: Digest, found: Found, line: int, *, is_decoded
         for each in _names_in(core, is_quoted=word[0] in _QUOTES or is_said):
             texts.setdefault(digest(each), line)
         if len(core) >= _ENCODED_LEAST and not is_decoded:
-            for each in _decoded(core):
-                _add_names(each, digest, found, line, is_decoded=True)
+            for plain in _decoded(core):
+                _add_names(plain, digest, found, line, is_decoded=True)
         if core[0].isupper() or core[0].isdigit():
             row.append(core)
         elif row:

@@ -78,7 +78,7 @@ class Explanation(TypedDict):
     principal: str
     action: str
     resource: str
-    context: Mapping[str, str | bool | int]
+    context: Mapping[str, str | bool | int | tuple[str, ...]]
     allowed: bool
     approval: str
     by: list[NamedRule]
