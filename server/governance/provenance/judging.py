@@ -77,9 +77,9 @@ class JudgedCall:
             self.conversation.name(value for each in self.arguments for value in leaves(each.value))
 
     @property
-    def clauses(self) -> list[str]:
-        """What a question says of the arguments."""
-        return [each.clause for each in self.arguments if each.clause is not None]
+    def clauses(self) -> dict[str, str]:
+        """What a question says of the arguments, by their names."""
+        return {each.name: each.clause for each in self.arguments if each.clause is not None}
 
     @property
     def judged_by(self) -> tuple[list[str], list[str], list[str]]:

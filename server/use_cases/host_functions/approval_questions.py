@@ -257,7 +257,7 @@ def _sentences(sourced: JudgedCall, calls: Calls) -> str:
     """Say which arguments stand only in texts, and which texts that were read give orders."""
     sources = calls.outermost.sources
     orders = "" if sources is None else orders_said(sources.conversation.orders_now(), _ORDERS_SHOWN)
-    return " ".join([*(f"{clause}." for clause in sourced.clauses), orders]).rstrip()
+    return " ".join([*(f"{clause}." for clause in sourced.clauses.values()), orders]).rstrip()
 
 
 async def _asked_in_run(calls: Calls, ask: Ask, name: str, question: str) -> str | None:
