@@ -188,6 +188,10 @@ privacy-corpus: .bench/.installed ## Personal data found in generated documents 
 	PYTHONPATH=.bench $(BIN)/python -m tests.benchmarks.privacy_corpus --beside-presidio $(SEED:%=--seed %) $(ARGS)
 	$(BIN)/python -m tests.benchmarks.privacy_forms $(SEED:%=--seed %)
 
+bench-injection: $(VENV)-agentdojo/.installed ## AgentDojo's tasks, and its injections in compromised programs, by profile; and attackers who adapt (ARGS: --suite, --profile, --attack, --every, --verbose)
+	$(BIN)/python -m tests.benchmarks.injection.bench $(VENV)-agentdojo/bin/python $(ARGS)
+	$(BIN)/python -m tests.benchmarks.injection.adaptive
+
 bench-search: setup ## How well tools are found, on the sets of CORPORA, beside SQLite and rapidfuzz
 	$(BIN)/python tests/benchmarks/search.py $(CORPORA)/search
 
@@ -271,5 +275,5 @@ upstreams: .upstreams/.installed ## The public MCP servers that the tests call
 	@touch $@
 
 clean: ## Remove what the targets made
-	rm -rf $(VENV) $(addprefix $(VENV)-,science clients-mcp1 clients-mcp2 docs packaging plain) .venv-kubectl
+	rm -rf $(VENV) $(addprefix $(VENV)-,agentdojo science clients-mcp1 clients-mcp2 docs packaging plain) .venv-kubectl
 	rm -rf .bench .mcpb .conformance .py314 .upstreams .azurite .site .costs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -91,9 +91,11 @@ class ServerConfig:
     `reads` and `writes` say of a tool goes before what its server says. `openapi` is the address or the path of a
     document; `url` then says where its service is, or is empty where the document says it. `restore` is the privacy
     part of the server's policy, as written; `allow_tokens` holds patterns of the tools that may be given tokens of
-    personal data as they are. `max_connections` bounds the requests at once of all sealab servers on one database
-    together to a server that is reached by HTTP. `sign_in` says whose account the server sees, and `token_exchange` how
-    a caller's own token gets it. What may hold secrets is left out of the representation.
+    personal data as they are. `free_arguments` holds patterns of `tool.argument` whose values may come from anywhere,
+    and `known_parties` of values that the operator vouches for. `max_connections` bounds the requests at once of all
+    sealab servers on one database together to a server that is reached by HTTP. `sign_in` says whose account the server
+    sees, and `token_exchange` how a caller's own token gets it. What may hold secrets is left out of the
+    representation.
     """
 
     name: str
@@ -118,6 +120,8 @@ class ServerConfig:
     writes: tuple[str, ...] = ()
     restore: object = None
     allow_tokens: tuple[str, ...] = ()
+    free_arguments: tuple[str, ...] = ()
+    known_parties: tuple[str, ...] = ()
     sign_in: SignInOf = SignInOf.OPERATOR
     token_exchange: TokenExchange | None = None
 
@@ -361,6 +365,8 @@ _POLICY = (
     "writes",
     "restore",
     "allow_tokens",
+    "free_arguments",
+    "known_parties",
     "disabled",
     "allow_self",
     "sign_in",
@@ -416,6 +422,8 @@ class _Entry:
             writes=self._patterns("writes") or (),
             restore=self._restore(),
             allow_tokens=self._tokens(),
+            free_arguments=self._patterns("free_arguments") or (),
+            known_parties=self._patterns("known_parties") or (),
             sign_in=self._sign_in(kind),
             token_exchange=self._token_exchange(),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...sandbox.job import HostCalls, Json
 
@@ -13,11 +13,12 @@ class Change:
     """A change that is about to be made.
 
     One that `leaves` this machine (a call of an upstream tool) is never made unless it is written down. One that is
-    `repeatable` comes to the same when it is made again.
+    `repeatable` comes to the same when it is made again. `sources` says where its values come from.
     """
 
     leaves: bool
     repeatable: bool
+    sources: tuple[Mapping[str, str], ...] = ()
 
 
 SENT = Change(leaves=True, repeatable=False)
@@ -45,10 +46,14 @@ class HostCall:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a call is answered. `tool` is the upstream tool that gave it, as `server.tool`, if one did."""
+    """What a call is answered. `tool` is the upstream tool that gave it, as `server.tool`, if one did.
+
+    `label` is what its server says of the flow of what it gave: `integrity` and `confidentiality`.
+    """
 
     value: Json
     tool: str = ""
+    label: Mapping[str, str] = field(default_factory=dict)
 
 
 Answers = Callable[[HostCall], Awaitable[Answer]]

@@ -99,6 +99,14 @@ class AuditMode(StrEnum):
     REQUIRED = "required"
 
 
+class Profile(StrEnum):
+    """What becomes of a value that is known only from a text that was read, where a call would act on it."""
+
+    OPEN = "open"
+    CAREFUL = "careful"
+    STRICT = "strict"
+
+
 class PrivacyMode(StrEnum):
     """How much is spent on looking for personal data: patterns and context alone, or a model of names too."""
 
@@ -453,6 +461,14 @@ class Settings:
     policy: str | None = _setting(_text, None)
     """A policy in Cedar: a file, or a folder of `*.cedar` files, absolute or within the home, with the `policy` extra.
     What no rule of it permits is refused. See [policy](../policy.md).
+    """
+    provenance: Switch = _setting(_one_of(Switch), Switch.ON)
+    """`on`: of each argument of a call that writes it is known where its value stood before: in a field, in a text, in
+    the program. `off`: it is not looked for. See [what data may do](../provenance.md).
+    """
+    profile: Profile = _setting(_one_of(Profile), Profile.CAREFUL)
+    """`careful`: a write to a party that is known only from a text is asked about by itself, and refused where nobody
+    can be asked. `strict`: what carries such a value out while it reads is too. `open`: neither.
     """
     metrics: Switch = _setting(_one_of(Switch), Switch.ON)
     """`on`: `/metrics` over HTTP has counts of runs, calls, workers and sessions in Prometheus's format, for whoever

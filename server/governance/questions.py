@@ -45,6 +45,9 @@ _TABLE_ROWS_MIN = 3
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,150}")
 _NUMBERS = re.compile(r"[\s,;]*(?:[0-9]{1,4}(?:[\s,;]+|$))*")
 
+_TOP = re.compile(r"[.\[]")
+"""What follows the name of an argument where a clause is about a part of it."""
+
 
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True)
@@ -142,6 +145,22 @@ class AskedCall(_Model):
     def clauses(self) -> Iterator[str]:
         """What is said of where its values come from."""
         return (each.source_clause for each in self.arguments if each.source_clause)
+
+
+def with_clauses(call: AskedCall, clauses: Mapping[str, str]) -> AskedCall:
+    """Return a call with what is said of where its values come from, by the names of arguments."""
+    if not clauses:
+        return call
+    of: dict[str, list[str]] = {}
+    for name, clause in clauses.items():
+        of.setdefault(name if any(each.name == name for each in call.arguments) else _TOP.split(name)[0], []).append(
+            clause
+        )
+    return call.changed(
+        arguments=tuple(
+            each.changed(source_clause="; ".join(of[each.name])) if each.name in of else each for each in call.arguments
+        )
+    )
 
 
 class Question(_Model):

@@ -51,10 +51,18 @@ OF_PACKAGES = {
     ],
     DATA: EXTRAS["data"],
     "requirements/charts.txt": ["plotly>=6", "altair>=5"],
+    "requirements/agentdojo.txt": [
+        *("agentdojo==0.1.35", "pydantic>=2.7.1", "pydantic-core", "annotated-types", "typing-extensions"),
+        *("typing-inspection", "email-validator", "dnspython", "idna", "pyyaml", "docstring-parser", "deepdiff"),
+        *("orderly-set", "cachebox"),
+    ],
 }
 """The packages of a lock that is not of the project."""
 
-OPTIONS = {"requirements/charts.txt": [f"--constraint={DATA}"]}
+OPTIONS = {
+    "requirements/charts.txt": [f"--constraint={DATA}"],
+    "requirements/agentdojo.txt": ["--no-deps"],  # its tasks and tools need no client of a model
+}
 PYTHON = {"requirements/py314.txt": "3.14"}
 LOCKS = [*OF_PROJECT, *OF_PACKAGES]
 

@@ -51,6 +51,7 @@ _STEP_CHARS = 1 << 18
 """Characters of base64 that are decoded at once: a multiple of four."""
 
 _T = TypeVar("_T")
+_LABELS = ("integrity", "confidentiality")
 _NO_REASON = re.compile(r"Error executing tool [\w.-]+[:.]?\s*")
 """What servers of the Python SDK say of an error that they hide."""
 
@@ -61,7 +62,7 @@ class ToolResult:
 
     `parts` are the texts and attachments as they came; with `is_structured` the value is none of them. `has_nulls` says
     that null stands for numbers in it that JSON does not have, `broken` what of the value breaks the tool's own output
-    schema.
+    schema. `label` is the server's own label of its flow, `_meta.ifc`, as far as it is made of texts.
     """
 
     value: Json
@@ -70,6 +71,7 @@ class ToolResult:
     is_structured: bool = field(default=False, compare=False)
     has_nulls: bool = field(default=False, compare=False)
     broken: str = field(default="", compare=False)
+    label: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 def wraps_result(output_schema: object) -> bool:
@@ -129,6 +131,7 @@ async def value_of(
     if read.is_error:
         texts = tuple(part for part in parts if isinstance(part, str))
         raise ToolFailed(_message(tool, texts, read.structured), structured=read.structured, content=texts)
+    label = _label(result)
     if read.is_structured:
         structured = read.structured
         if isinstance(structured, Mapping) and set(structured) == {"result"}:
@@ -138,11 +141,20 @@ async def value_of(
         judge = partial(_judged, output_schema if is_checked else None, read.structured, structured)
         is_light = judge.args[0] is None and not holds_more(structured, _LIGHT_CHARS)
         structured, has_nulls, broken = judge(lambda: None) if is_light else await in_thread(judge)
-        return ToolResult(structured, attachments, tuple(parts), is_structured=True, has_nulls=has_nulls, broken=broken)
+        marks = has_nulls, broken, label
+        return ToolResult(structured, attachments, tuple(parts), True, *marks)
     values, has_nulls = await parsed_all(parts, read_large, in_thread)
     value: Json = None if not values else values[0] if len(values) == 1 else values
     broken = "it has no structured content" if is_checked and output_schema is not None else ""
-    return ToolResult(value, parts=tuple(parts), has_nulls=has_nulls, broken=broken)
+    return ToolResult(value, parts=tuple(parts), has_nulls=has_nulls, broken=broken, label=label)
+
+
+def _label(result: Mapping[str, Any]) -> dict[str, str]:
+    """Return a result's label, `_meta.ifc`, as GitHub's server sends it: `integrity` and `confidentiality`."""
+    meta = result.get("_meta")
+    label = meta.get("ifc") if isinstance(meta, Mapping) else None
+    given = label if isinstance(label, Mapping) else {}
+    return {key: value.lower() for key in _LABELS if isinstance(value := given.get(key), str)}
 
 
 CHECK_SECONDS = 2.0

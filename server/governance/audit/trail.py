@@ -114,6 +114,8 @@ class ToolCallLine:
     bytes_out: int = 0
     outcome: str = ""
     ms: float = 0.0
+    sources: str = ""
+    """Kinds, sources and tools of the arguments that name something: `party text bank.read_file; sum program`."""
 
     @classmethod
     def of_unfound(cls, left_out_of: str | None, outcome: str) -> ToolCallLine:
@@ -278,7 +280,7 @@ class AuditTrail:
 
     def _note_call(self, kind: AuditKind, caller: Caller, run_id: str, call: ToolCallLine) -> None:
         told = asdict(call)
-        details = {"ms": ms} if (ms := told.pop("ms")) else {}
+        details: dict[str, Detail] = {name: value for name in ("ms", "sources") if (value := told.pop(name))}
         self._note(kind, self._who(caller), run=run_id, details=details, **told)
 
 

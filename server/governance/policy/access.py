@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from ....tools_registry.configuration import ServerConfig
     from ....tools_registry.models import Tool
 
-Attributes = tuple[tuple[str, str | bool | int], ...]
+Attributes = tuple[tuple[str, str | bool | int | tuple[str, ...]], ...]
 _STRICTNESS = (Approve.NEVER, Approve.WRITES, Approve.ALWAYS)
 
 
@@ -128,7 +129,18 @@ def run_access(
     return Access(Action.RUN, isolation.value, context=context)
 
 
-def call_access(tool: Tool, server: ServerConfig | None) -> Access:
+def call_context(
+    arguments: Sequence[str] = (), sources: Sequence[str] = (), kinds: Sequence[str] = (), *, first_time: bool = False
+) -> Attributes:
+    """Return the context of a call; before its arguments are known that has nothing."""
+    sets = ("arguments", arguments), ("sources", sources), ("kinds", kinds)
+    return (*((name, tuple(values)) for name, values in sets), ("first_time", first_time))
+
+
+NO_CALL = call_context()
+
+
+def call_access(tool: Tool, server: ServerConfig | None, context: Attributes = NO_CALL) -> Access:
     """Return the access of a call of a tool; `server` is what `mcp.json` says of its server, if it has that."""
     reads = tool.read_only if server is None else server.only_reads(tool)
     attributes: Attributes = (
@@ -137,7 +149,7 @@ def call_access(tool: Tool, server: ServerConfig | None) -> Access:
         ("writes", not reads),
         ("destructive", not reads and tool.annotations.get("destructiveHint") is True),
     )
-    return Access(Action.CALL, tool.full_name, attributes, tool.server)
+    return Access(Action.CALL, tool.full_name, attributes, tool.server, context)
 
 
 def restore_access(kind: str, destination: str, *, server: str = "", tool: str = "", argument: str = "") -> Access:

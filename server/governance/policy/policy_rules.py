@@ -198,7 +198,8 @@ class Rulebook:
     def decide(self, identity: Identity, access: Access) -> Ruling:
         """Return whether somebody may do something. A rule that fails while it is evaluated has it refused."""
         who = Identity(identity.tenant, identity.principal, identity.rights)
-        chars = len(access.name) + sum(len(value) for _, value in access.context if isinstance(value, str))
+        texts = (value if isinstance(value, tuple) else (value,) for _, value in access.context)
+        chars = len(access.name) + sum(len(each) for text in texts for each in text if isinstance(each, str))
         return self._kept(who, access) if chars <= _KEPT_CHARS_MAX else self._decided(who, access)
 
     def explain(self, identity: Identity, access: Access) -> list[Explained]:

@@ -16,7 +16,15 @@ from ....sandbox.job import Isolation
 from ....tools_registry.models import Tool
 from ...base.errors import Exit, UsageError
 from ...base.identity import ALL_RIGHTS, DEFAULT_TENANT, Identity, Right
-from ...governance.policy.access import Access, Action, call_access, restore_access, run_access
+from ...governance.policy.access import (
+    Access,
+    Action,
+    Attributes,
+    call_access,
+    call_context,
+    restore_access,
+    run_access,
+)
 from ...governance.policy.cedar import principal_id, schema_text
 from ...governance.policy.policy_file import PolicyMissing, path_of, read_rules
 from ...governance.policy.policy_rules import PolicyFaulty, PolicyRule, Rulebook
@@ -70,7 +78,7 @@ class Explanation(TypedDict):
     principal: str
     action: str
     resource: str
-    context: Mapping[str, str | bool | int]
+    context: Mapping[str, str | bool | int | tuple[str, ...]]
     allowed: bool
     approval: str
     by: list[NamedRule]
@@ -243,7 +251,7 @@ def _shown(told: Explanation) -> str:
 
 def _lines(told: Explanation) -> Iterator[str]:
     yield f"{_shown(told)}: {'allowed' if told['allowed'] else 'refused'}"
-    if told["context"]:
+    if any(told["context"].values()):
         yield f"  with {json.dumps(told['context'], ensure_ascii=False)}"
     if told["problem"]:
         yield f"  {told['problem']}"
@@ -294,12 +302,13 @@ async def _access_of(asked: WrittenRequest, registry: Registry, settings: Settin
         usual = {"destination": "model", "server": "", "tool": "", "argument": ""}
         return restore_access(resource, **_merged(usual, context))  # type: ignore[arg-type]
     if action == Action.CALL:
-        _merged({}, context)
-        return await _call(resource, registry, reads=asked.reads)
+        usual = {name: [*each] if isinstance(each, tuple) else each for name, each in call_context()}
+        given = call_context(**_merged(usual, context))  # type: ignore[arg-type]
+        return await _call(resource, registry, given, reads=asked.reads)
     raise UsageError(f"There is no action {action!r}. Give one of {', '.join(Action)}.")
 
 
-async def _call(resource: str, registry: Registry, *, reads: bool) -> Access:
+async def _call(resource: str, registry: Registry, context: Attributes, *, reads: bool) -> Access:
     """Return the access of a call of a tool, as far as it is known here. Starts no server."""
     catalog, configuration = await registry.catalog(), await registry.configuration()
     if resource in catalog:
@@ -312,7 +321,7 @@ async def _call(resource: str, registry: Registry, *, reads: bool) -> Access:
             f"sealab: {resource} is not known here, and taken for a tool that {'reads' if reads else 'writes'}."
         )
         tool = Tool(name, server, server, annotations={"readOnlyHint": reads})
-    return call_access(tool, configuration.servers.get(tool.server))
+    return call_access(tool, configuration.servers.get(tool.server), context)
 
 
 def _merged(usual: Mapping[str, object], given: Mapping[str, object]) -> dict[str, object]:

@@ -270,6 +270,9 @@ def _call_lines(call: Mapping[str, Json]) -> Iterator[str]:
     change = " (changes something)" if call.get("changes") else ""
     arguments = "" if call["arguments"] is None else _cut(call["arguments"])
     yield f"{call['n']:5}  at {call['at_ms']} ms{ms}  {call['call']}({arguments}){change}"
+    for source in cast("Sequence[Mapping[str, str]]", call.get("sources", ())):
+        place = f": {source['from']}" if "from" in source else ""
+        yield one_line(f"       {source['argument']} ({source['kind']}) from {source['source']}{place}")
     for name in ("answer", "error", "outcome"):
         if name in call:
             yield f"       {name}: {_cut(call[name])}"

@@ -140,6 +140,8 @@ class RunAnswers:
         layers = self.are_new(connection, report)
         answer = answered(brief(report, layers=layers), text, failed=not report["success"])
         answer.content.extend(map(image_content, execution.images))
+        if execution.label:
+            answer.meta = {"ifc": dict(execution.label)}
         return answer
 
     def of_state(self, state: RunState, connection: str | None) -> CallToolResult:

@@ -110,6 +110,15 @@ class LeftTokens:
 
 
 @dataclass(frozen=True, slots=True)
+class SourcedWrite:
+    """An argument of a call that writes, and where its value comes from: see `governance.provenance`."""
+
+    tool: str
+    argument: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class EndedRun:
     """All that the host has of an ended run: behind the gate as it is, in front of it as it may be shown.
 
@@ -125,6 +134,9 @@ class EndedRun:
     dry_calls: Sequence[Json] | None = ()
     attached: Mapping[str, bytes] = field(default_factory=dict)
     changed: ChangedNames | None = None
+    writes: tuple[SourcedWrite, ...] = ()
+    orders: tuple[str, ...] = ()
+    """The calls whose answers gave orders to an assistant."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ from ...base.host_work import Kind, checked, in_thread
 from ...base.identity import DEFAULT_TENANT, Right
 from ...governance.audit.trail import ToolCallLine
 from ...governance.caller import Ask, Caller, NoMoreQuestions
+from ...governance.provenance.instructions import orders_said
+from ...governance.provenance.judging import UNJUDGED, JudgedCall
 from ...governance.questions import (
     ALWAYS,
     EACH_CALL,
@@ -36,6 +38,7 @@ from ...governance.questions import (
     Reply,
     fitting,
     rule_told,
+    with_clauses,
 )
 from ...governance.scopes import is_one_user
 from ..upstream_tools import approval, discovery
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
 _LATER_SHOWN = 20
 """Calls that are asked about later which a question shows."""
 _REFUSED_SHOWN = 20
+_ORDERS_SHOWN = 3
 _LEAVE_OUT = "Leave these calls out."
 
 
@@ -344,11 +348,18 @@ def _question(
         title=approval.title_of(calls.outermost.source),
         who=_who(calls.caller),
         calls=tuple(asked),
-        effects=approval.effects(tools),
+        effects=(*approval.effects(tools), *_orders(calls)),
         covers=covers,
         rules=tuple(rule_told(name, rule.arguments, rule.limits) for name, rule in rules),
         choices=(*first, *([ALWAYS] if has_rules else []), *others),
     )
+
+
+def _orders(calls: Calls) -> list[str]:
+    """Say which texts that were read give orders."""
+    sources = calls.outermost.sources
+    said = "" if sources is None else orders_said(sources.conversation.orders_now(), _ORDERS_SHOWN)
+    return [said] if said else []
 
 
 def _who(caller: Caller) -> str:
@@ -366,22 +377,32 @@ async def approved(
     server: ServerConfig,
     arguments: Mapping[str, Json],
     kept_as: str | None = None,
+    sourced: JudgedCall = UNJUDGED,
 ) -> None:
     """Return once a call that needs a yes may be made. Raises `HostCallError` where it may not.
 
-    A yes is kept for the tool's name, or as `kept_as`.
+    A yes is kept for the tool's name, or as `kept_as`. What is `sourced` may have to be asked about by itself: then no
+    other yes covers it, and its own covers nothing else.
     """
     kept, approvals = tool if kept_as is None else replace(tool, name=kept_as), calls.approvals
-    call = await _asked_call(privacy, calls, kept, arguments)
-    if approvals.spend(call.key) or await _is_ruled(registry, calls, kept, call):
+    call = with_clauses(await _asked_call(privacy, calls, kept, arguments), sourced.clauses)
+    if not sourced.is_alone and (approvals.spend(call.key) or await _is_ruled(registry, calls, kept, call)):
         return
     if calls.caller.ask is None:
-        await _fail(registry, calls, tool, _why_unasked(calls, tool, server))
+        told = " ".join(f"{clause}." for clause in call.clauses) if sourced.is_alone else ""
+        await _fail(registry, calls, tool, f"{_why_unasked(calls, tool, server)} {told}".rstrip())
     if call.key in approvals.declined:
         await _fail(registry, calls, tool, approval.why_not_approved(tool, approvals.declined[call.key]))
     if call.naming_chars > NAMING_CHARS_MAX:
         await _fail(registry, calls, tool, approval.why_too_long(tool))
     waiting = WaitingCall(call, tool, server)
+    if sourced.is_alone:
+        with calls.waits.for_user():
+            async with approvals.turn:
+                await _ask_alone(calls, calls.caller.ask, waiting)
+        if waiting.refused is not None:
+            await _fail(registry, calls, tool, waiting.refused)
+        return
     approvals.waiting.append(waiting)
     try:
         with calls.waits.for_user():
@@ -406,6 +427,21 @@ async def _asked_call(privacy: Privacy, calls: Calls, tool: Tool, arguments: Map
         return call
 
     return await in_thread(Kind.SEARCH, asked)
+
+
+async def _ask_alone(calls: Calls, ask: Ask, waiting: WaitingCall) -> None:
+    """Ask about one call by itself, with a yes that covers nothing else."""
+    call, tool, server = waiting.call, waiting.tool, waiting.server
+    question = _question(calls, [call], [(tool, server)], approval.COVERS_CALL, [], first=(THIS_CALL,)).changed(
+        rules=(), choices=(THIS_CALL,)
+    )
+    try:
+        reply = await _answer(calls, ask, question, {call.full_name})
+    except NoMoreQuestions as error:
+        waiting.refused = approval.why_no_more_questions(tool, server, error.asked)
+        return
+    if reply.choice is None or reply.refused:
+        waiting.refused = approval.why_not_approved(tool, reply.reason)
 
 
 async def _ask_those_that_wait(registry: Registry, calls: Calls, ask: Ask) -> None:

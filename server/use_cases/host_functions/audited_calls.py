@@ -40,6 +40,7 @@ class AuditedCall:
     chars_in: int = 0
     chars_out: int = 0
     outcome: str = ""
+    sources: str = ""
     left_out_of: str | None = None
     """The server of which the operator's patterns leave out a tool of that name, whether or not there is one."""
 
@@ -92,7 +93,8 @@ class AuditedCall:
             return ToolCallLine(tool, "refused", rule, outcome=self.outcome)
         if not entry.found:
             return ToolCallLine.of_unfound(self.left_out_of, self.outcome)
-        return ToolCallLine(entry.tool, self.decision, self.rule, self.chars_in, self.chars_out, self.outcome, ms)
+        sizes = self.chars_in, self.chars_out
+        return ToolCallLine(entry.tool, self.decision, self.rule, *sizes, self.outcome, ms, self.sources)
 
 
 @contextmanager

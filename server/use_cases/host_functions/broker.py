@@ -18,7 +18,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ....sandbox.errors import HostCallError
 from ....sandbox.job import Json, Waits
@@ -37,6 +37,9 @@ from ...privacy.tokens.run_tokens import RunTokens
 from .approvals import Approvals
 from .attachments import Attachments
 from .call_log import CallLog, Entry
+
+if TYPE_CHECKING:
+    from .sourced_calls import RunSources
 
 _LOG = logging.getLogger(__name__)
 Arguments = Mapping[str, Json]
@@ -139,6 +142,8 @@ class Calls:
     within: Calls | None = None
     waits: Waits = field(default_factory=Waits)
     audit: AuditTrail = UNAUDITED
+    sources: RunSources | None = None
+    """Where the values of its calls come from; None where that is not looked for."""
 
     async def answer(self, call: HostCall) -> Answer:
         """Answer one call, or raise `HostCallError` with what was wrong and what to do."""

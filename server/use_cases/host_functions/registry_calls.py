@@ -26,6 +26,8 @@ from ...base.errors import RequestRefused
 from ...base.host_call import Answer, Change, HostCall
 from ...base.host_work import Kind, in_thread
 from ...base.identity import Identity, Right
+from ...governance.policy.access import call_context
+from ...governance.provenance.judging import UNJUDGED, JudgedCall
 from ...privacy.gates.tool_gate import Recipient, given_to
 from ...privacy.privacy import Privacy
 from ..journal.replaying import OUTCOME_UNKNOWN
@@ -95,46 +97,45 @@ class RegistryCalls:
                 server, _ = await self._judged(line, tool)
                 save_to, given = await taken_out(calls, self.privacy, tool, given)
                 lets_pass, given = without_allowance(tool, given)
-                given = await _named(tool, name, positional, given)
-                if binary:
-                    await _refuse_bytes(tool, name, binary)
+                given = await _named(tool, name, positional, binary, given)
                 given = await self._given_to_tool(calls, tool, server, given, lets_pass=lets_pass)
                 try:
                     tool, fitting = await self._fitting(calls, who, tool, given)
                 except HostCallError as error:
                     raise HostCallError(f"{error}{self.privacy.why_tokens(given)}", type=error.type) from error
                 judged = tool, fitting
-                server, decision = await self._judged(line, tool)  # again: it may just have said what else it does
+                sourced = await self._sourced(line, tool, server, fitting)
+                # Again: it may just have said what else it does, and it is known now what it is called with.
+                server, decision = await self._judged(line, tool, sourced)
                 if calls.dry_run and not await self._runs_dry(calls, tool, server, fitting):
                     line.dry()
                     calls.log.forget(entry)
                     return await self._noted_down(calls, tool, fitting, approval.may_write(tool, server))
                 if not server.only_reads(tool):
                     who.require(Right.TOOLS_WRITE)
-                if decision is Decision.ASK:
-                    await approved(registry, self.privacy, calls, tool, server=server, arguments=fitting)
-                    line.approved()
+                if decision is Decision.ASK or sourced.is_alone:
+                    await self._approved(line, tool, server, fitting, sourced)
                     look.end()
                 await signed_in(registry, calls, server)
                 await line.sent()
                 may_change = not server.only_reads(tool)
                 if may_change:
-                    await call.before(Change(leaves=True, repeatable=tool.annotations.get("idempotentHint") is True))
+                    repeatable = tool.annotations.get("idempotentHint") is True
+                    await call.before(Change(leaves=True, repeatable=repeatable, sources=sourced.told()))
                 result = await self._sent(calls, server, tool, fitting)
             except RegistryError as error:
                 why = self.privacy.why_tokens(given)
                 if judged is not None and isinstance(error, CallRefused | ToolFailed):
                     why += await _why_by_format(*judged)
                 raise _failed_call(error, why, may_change=may_change) from error
+            sourced.answered()
             (await registry.usage()).called(calls.caller.scope, tool.full_name)
             value = _with_attachments(result)
-            line.chars_out = await chars_of(value)
-            await self._note_moved(calls, tool.server, line.chars_in + line.chars_out)
-            _pay(calls, line.chars_out)
+            line.chars_out = await self._moved(calls, tool.server, line.chars_in, value)
             if save_to is not None:
                 return await Saving(calls, call, self.save).result(tool.server, result, save_to)
             await self._note_returns(calls, tool)
-            return Answer(value, f"{tool.server}.{tool.name}")
+            return Answer(value, f"{tool.server}.{tool.name}", result.label)
 
     @host_function()
     async def read_resource(
@@ -185,11 +186,14 @@ class RegistryCalls:
         _pay(calls, await chars_of(value))
         return value
 
-    async def _note_moved(self, calls: Calls, server: str, chars: int) -> None:
-        """Count what the model would have read and written for the same call of its own."""
-        calls.log.called_chars += chars
+    async def _moved(self, calls: Calls, server: str, chars_in: int, value: Json) -> int:
+        """Count an answer, and what the model would have read and written for the same call of its own."""
+        chars_out = await chars_of(value)
+        calls.log.called_chars += chars_in + chars_out
         if server not in calls.log.definitions:
             calls.log.definitions[server] = await self.registry.definition_chars(server)
+        _pay(calls, chars_out)
+        return chars_out
 
     async def _runs_dry(self, calls: Calls, tool: Tool, server: ServerConfig, arguments: Mapping[str, Json]) -> bool:
         """Return whether a dry run makes a call."""
@@ -206,10 +210,32 @@ class RegistryCalls:
             line.hidden = await self.registry.hidden(who, name)
             raise
 
-    async def _judged(self, line: AuditedCall, tool: Tool) -> tuple[ServerConfig, Decision]:
+    async def _judged(
+        self, line: AuditedCall, tool: Tool, sourced: JudgedCall = UNJUDGED
+    ) -> tuple[ServerConfig, Decision]:
         """Return the server's entry as it holds for the caller and the tool, and whether a user is to be asked."""
         server = config_of(tool, await self.registry.configuration())
-        return line.judged(self.registry.ruled(line.calls.caller.identity, tool, server), tool)
+        context = call_context(*sourced.judged_by, first_time=sourced.is_first)
+        return line.judged(self.registry.ruled(line.calls.caller.identity, tool, server, context), tool)
+
+    async def _sourced(
+        self, line: AuditedCall, tool: Tool, server: ServerConfig, arguments: Mapping[str, Json]
+    ) -> JudgedCall:
+        """Return where the arguments of a call come from, as the audit log has it too. A dry run has no sources."""
+        sources = line.calls.outermost.sources
+        if sources is None or line.calls.dry_run:
+            return UNJUDGED
+        await sources.caught_up()
+        sourced = sources.judge(tool, server, arguments, line.calls.skill_sources)
+        line.sources = sourced.audited
+        return sourced
+
+    async def _approved(
+        self, line: AuditedCall, tool: Tool, server: ServerConfig, given: Mapping[str, Json], sourced: JudgedCall
+    ) -> None:
+        calls = line.calls
+        await approved(self.registry, self.privacy, calls, tool, server=server, arguments=given, sourced=sourced)
+        line.approved()
 
     async def _sent(self, calls: Calls, server: ServerConfig, tool: Tool, arguments: Mapping[str, Json]) -> ToolResult:
         told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)
@@ -339,9 +365,14 @@ async def _refuse_bytes(tool: Tool, name: str, places: Sequence[Json]) -> None:
             raise HostCallError(f"{name} cannot be passed {place}: it takes no bytes. Pass text.", type="TypeError")
 
 
-async def _named(tool: Tool, name: str, positional: Sequence[Json], given: Mapping[str, Json]) -> Mapping[str, Json]:
-    if not positional:
-        return given
-    from ..upstream_tools.tool_arguments import named
+async def _named(
+    tool: Tool, name: str, positional: Sequence[Json], binary: Sequence[Json], given: Mapping[str, Json]
+) -> Mapping[str, Json]:
+    """Return the arguments by name, those by position too. Raises `HostCallError` for bytes where none are taken."""
+    if positional:
+        from ..upstream_tools.tool_arguments import named
 
-    return await in_thread(Kind.SEARCH, partial(named, tool, name, positional, given))
+        given = await in_thread(Kind.SEARCH, partial(named, tool, name, positional, given))
+    if binary:
+        await _refuse_bytes(tool, name, binary)
+    return given

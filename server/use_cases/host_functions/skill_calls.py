@@ -43,6 +43,7 @@ class SkillCalls:
         skill = await self.context.service.ask(partial(_meant, calls, name, version))
         _take(calls, name, version, skill.version, skill.content_hash)
         calls.skills[skill.name] = skill.version
+        _note_sources(calls, skill)
         folder = ORIGIN in skill.draft.extra
         return {"name": skill.name, "signature": skill.draft.signature, "folder": folder, **_code_of(skill)}
 
@@ -66,6 +67,7 @@ class SkillCalls:
         for key, skill in (await self.context.service.ask(stored)).items():
             if keep_source(calls, key, skill.draft.code):
                 _take(calls, *wanted[key], skill.version, skill.content_hash)
+                _note_sources(calls, skill)
                 told[key] = _code_of(skill)
         return told
 
@@ -91,6 +93,7 @@ class SkillCalls:
         """Return a skill as the tool of that name does."""
         skill = await self.context.service.ask(partial(_meant, calls, name, version))
         _take(calls, name, version, skill.version, skill.content_hash)
+        _note_sources(calls, skill)
         return cast("Json", skills.loaded(skill))
 
     @host_function(longest={"query": SOURCE_CHARS_MAX})
@@ -151,6 +154,12 @@ def _code_of(skill: StoredSkill) -> dict[str, Json]:
         "version": skill.version,
         "hash": skill.content_hash,
     }
+
+
+def _note_sources(calls: Calls, skill: StoredSkill) -> None:
+    sources = calls.outermost.sources
+    if sources is not None:
+        sources.note_skill(skill.name, skill.draft.extra)
 
 
 def _meant(calls: Calls, name: str, asked: int | None, store: SkillStore) -> StoredSkill:

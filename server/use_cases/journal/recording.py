@@ -357,6 +357,8 @@ class _Call:
     async def intended(self, change: Change) -> CallRecord:
         """Record what is about to be done, and return that."""
         told = {**self._asked(), "repeatable": change.repeatable, "leaves": change.leaves}
+        if change.sources:
+            told["sources"] = [dict(each) for each in change.sources]
         return await self._record(_INTENT, told, answered=False)
 
     async def failed(self, error: HostCallError) -> None:

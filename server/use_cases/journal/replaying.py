@@ -52,6 +52,8 @@ class RecordedCall:
     repeatable: bool = False
     at_ms: float = 0.0
     ms: float | None = None
+    sources: Sequence[Mapping[str, str]] = ()
+    """Where the values of its arguments come from: `{argument, kind, source, from?}` of each."""
 
     @property
     def succeeded(self) -> bool:
@@ -88,7 +90,9 @@ def recorded_calls(records: Iterable[Record]) -> tuple[RecordedCall, ...]:
     for each in records:
         if each.kind == _INTENT:
             told = each.value
-            calls[_number(told)] = replace(_asked(told), changes=True, repeatable=told["repeatable"] is True)
+            sources = cast("Sequence[Mapping[str, str]]", told.get("sources", ()))
+            asked = replace(_asked(told), changes=True, repeatable=told["repeatable"] is True, sources=sources)
+            calls[_number(told)] = asked
         elif each.kind == _OUTCOME:
             told = each.value
             number = _number(told)

@@ -91,6 +91,8 @@ def _call(call: RecordedCall) -> Transcript:
     told: Transcript = {"n": call.number, "call": name, "arguments": arguments, "at_ms": call.at_ms, "ms": call.ms}
     if call.changes:
         told["changes"] = True
+    if call.sources:
+        told["sources"] = [dict(each) for each in call.sources]
     return told | ({"outcome": "unknown"} if call.reply is None else dict(call.reply))
 
 

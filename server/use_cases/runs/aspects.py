@@ -250,6 +250,23 @@ class Shared(Aspect):
         await self._places.__aexit__(type(error), error, error.__traceback__)
 
 
+class Sourced(Aspect):
+    """Where values stood in what the run reads: see `governance.provenance`."""
+
+    @override
+    async def begun(self) -> None:
+        run, sources = self.run, self.run.calls.sources
+        if sources is not None:
+            await sources.begun(
+                run.job.code, run.job.context_vars, is_full=run.job.isolation is not Isolation.RESTRICTED
+            )
+
+    @override
+    def around(self, answer: Answers) -> Answers:
+        sources = self.run.calls.sources
+        return answer if sources is None else sources.around(answer)
+
+
 class OddAnswers(Aspect):
     """The note on answers of tools that hold numbers which JSON does not have, or break their own output schemas."""
 

@@ -15,7 +15,19 @@ from ...governance.caller import Progress
 from ...privacy.gates.program_gate import with_values
 from ..journal.journal import BegunRun, recorder_of
 from .admission import admitted
-from .aspects import Audited, Counted, Filtered, Journaled, OddAnswers, Reported, RunCut, Shared, TakenHome, Told
+from .aspects import (
+    Audited,
+    Counted,
+    Filtered,
+    Journaled,
+    OddAnswers,
+    Reported,
+    RunCut,
+    Shared,
+    Sourced,
+    TakenHome,
+    Told,
+)
 from .background.background_reports import cancelled
 from .executor import Executor
 from .files_home import accompanied
@@ -30,7 +42,8 @@ from .request import CodeRequest, Execution, new_run_id
 from .run import Aspect, Begun, Run
 
 ASPECTS: tuple[type[Aspect], ...] = (
-    *(Told, Journaled, Filtered, Counted, Audited, TakenHome, Reported, Shared, OddAnswers),
+    *(Told, Journaled, Filtered, Sourced, Counted, Audited),
+    *(TakenHome, Reported, Shared, OddAnswers),
 )
 """What goes with every run, outermost first: these begin in this order, and end in the other."""
 
@@ -123,7 +136,8 @@ async def executed(
             )
         report = report_of(run, shown, fitted, images)
         note_use(run, report)
-        return Execution(report, images)
+        label = {} if run.calls.sources is None else run.calls.sources.label
+        return Execution(report, images, label)
 
 
 async def _outcome(run: Run) -> Outcome:

@@ -13,6 +13,7 @@ from ...base.stats.run_stats import RunStats
 from ...governance.audit.trail import UNAUDITED, AuditTrail
 from ...governance.caller import Caller, Progress
 from ...governance.policy.access import NO_POLICY, Decider
+from ...governance.provenance.sightings import Conversations
 from .cancelled_runs import CancelledRuns
 from .request import CodeRequest, Execution
 
@@ -134,5 +135,7 @@ class Executor:
     """Where sessions are, where several servers are one sealab."""
     hints: Hints | None = None
     """Says of programs that ran well which skill would have done."""
+    conversations: Conversations = field(default_factory=Conversations)
+    """What callers read, and where it stood."""
     wider_skills: WiderSkills | None = None
     """Finds, of skills by their names, those that the dialect refuses, or that use one that it refuses."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...privacy.privacy import Privacy
 
 _OF_ALL = (*LISTED_TEXTS, "context_vars", "arguments", "incomplete", "session", "tools")
-_OF_CALLS = ("arguments", "answer", "error")
+_OF_CALLS = ("arguments", "answer", "error", "sources")
 _OF_ENDS = ("result", "output", "stderr", "error", "notes")
 _CONTENTS = ("data", "content")
 """What files have in calls and answers, as text or as base64."""

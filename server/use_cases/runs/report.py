@@ -140,6 +140,24 @@ class SessionReport(TypedDict):
     ms: float
 
 
+class SourcedArgument(TypedDict):
+    """An argument of a call that writes and names a party, a place or a sum, and the `source` of its value.
+
+    `operator`: it is in the operator's list. `field`: it stood in a field of its own in what was read. `text`: it stood
+    only in free text. `program`: the program has it. `computed`: the program made it.
+    """
+
+    tool: str
+    argument: str
+    source: str
+
+
+class Notes(TypedDict):
+    """What there is to say of a run. `instructions`: what was read gives orders to an assistant, and is data."""
+
+    instructions: NotRequired[str]
+
+
 class Report(TypedDict):
     """One execution, as its caller sees it. Keys that would be empty are left out where they may be.
 
@@ -177,6 +195,8 @@ class Report(TypedDict):
     session_ended: NotRequired[str]
     hint: NotRequired[str]
     privacy: NotRequired[PrivacyReport]
+    writes: NotRequired[list[SourcedArgument]]
+    notes: NotRequired[Notes]
 
 
 def there(told: Mapping[str, object]) -> dict[str, object]:
@@ -253,6 +273,12 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
     if "session" in report:
         session = report["session"]
         lines.append(f"session: {session['name']} was rebuilt from its {session['programs']} programs")
+    lines += [
+        f"{each['tool']} was given {each['argument']} out of a text that was read"
+        for each in report.get("writes", [])
+        if each["source"] == "text"
+    ]
+    lines += [str(note) for note in report.get("notes", {}).values()]
     if "session_ended" in report:
         lines.append(f"session: {report['session_ended']}")
     if "hint" in report:

@@ -161,3 +161,5 @@ class Execution:
 
     report: Report
     images: tuple[Picture, ...] = ()
+    label: Mapping[str, str] = field(default_factory=dict)
+    """What the servers that the run called say of the flow of what they gave, for the `_meta.ifc` of the answer."""

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import TracebackType
 from typing import Self
 
 from ....sandbox.job import HostCalls, Isolation, Job, Outcome
 from ...base.host_call import Answers, for_worker
 from ...base.host_work import Account
+from ...base.settings import Switch
 from ...governance.caller import Progress
+from ...governance.provenance.sightings import WINDOW_SECONDS, Program
 from ...privacy.gates.program_gate import ProgramTokens
-from ...privacy.gates.run_gate import CalledTool, EndedRun, Gate, LeftTokens, ReturnedShape, ShownRun, WrittenName
+from ...privacy.gates.run_gate import (
+    CalledTool,
+    EndedRun,
+    Gate,
+    LeftTokens,
+    ReturnedShape,
+    ShownRun,
+    SourcedWrite,
+    WrittenName,
+)
 from ..host_functions.attachments import Attachments
 from ..host_functions.broker import Calls
+from ..host_functions.sourced_calls import RunSources, text_of
+from ..journal.earlier_answers import earlier_answers
 from ..journal.journal import Kept
 from .executor import Executor
 from .files_home import FilesHome, changed_names
@@ -116,6 +131,7 @@ class Run:
             source=job.code,
             audit=executor.audit,
             waits=job.waits,
+            sources=_sources_of(executor, request, job, begun.run_id),
         )
         files = None if executor.workspace is None else FilesHome(executor.workspace, calls, run_id)
         run = cls(executor, request, replace(job, takes_home=files), begun, gate, reporter, calls, files)
@@ -200,4 +216,19 @@ class Run:
             calls.log.dry,
             calls.attachments.files,
             None if files is None or outcome.isolation is not Isolation.PROCESS else changed_names(files, calls),
+            () if calls.sources is None else tuple(SourcedWrite(*each) for each in calls.sources.writes),
+            () if calls.sources is None else tuple(calls.sources.orders),
         )
+
+
+def _sources_of(executor: Executor, request: CodeRequest, job: Job, run_id: str) -> RunSources | None:
+    settings = executor.settings
+    if settings.provenance is Switch.OFF:
+        return None
+    conversation = executor.conversations.of(request.caller.scope)
+    has = text_of(job.code, *job.arguments, values=[dict(job.context_vars)])
+    program = Program(has, time.time())
+    earlier = None
+    if executor.journal.keeps:
+        earlier = partial(earlier_answers, executor.journal, request.caller.scope, seconds=WINDOW_SECONDS)
+    return RunSources(conversation, settings.profile, run_id, request.session, program, earlier)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NotRequired
+from typing import TYPE_CHECKING, NotRequired, cast
 
 from typing_extensions import TypedDict
 
@@ -20,9 +20,12 @@ from ....workspace.names import Name
 from ...base.errors import HostWorkBusy, RequestRefused, SkillUnfit
 from ...base.host_work import Kind, account, in_thread
 from ...base.identity import Identity, Right
+from ...base.settings import Switch
 from ...governance.audit.trail import AuditKind
 from ...governance.caller import LOCAL, Caller, Progress
+from ...governance.provenance.sightings import Conversation, literals_of
 from ..host_functions.broker import Calls
+from ..host_functions.sourced_calls import FROM_TEXTS
 from ..runs.execute import execute
 from ..runs.executor import LAST
 from ..runs.isolations import AUTO
@@ -186,6 +189,8 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
         recordings=None if last is None else last.draft.recordings,
         more=kept_files({_file_named(name): data for name, data in request.files.items()}, last),
     )
+    if context.executor.settings.provenance is Switch.ON:
+        draft = _with_sources(draft, context.executor.conversations.of(request.caller.scope))
     _refuse_too_much(draft)
     noted = await name_noted(context, request.caller, draft.name)
     await _judge_publishing(context, request.caller, draft.name, draft.tags)
@@ -293,6 +298,12 @@ def _file_named(filename: str) -> str:
     if name.reserved:
         raise SkillUnfit(f"The tests cannot be given a file {filename!r:.80}: sealab keeps runs there. Name another.")
     return str(name)
+
+
+def _with_sources(draft: SkillDraft, conversation: Conversation) -> SkillDraft:
+    """Return a draft that says which of its literals stand only in texts that were read, and in which."""
+    texts = conversation.in_texts(literals_of(draft.code))
+    return replace(draft, extra={**draft.extra, FROM_TEXTS: cast("Json", texts)}) if texts else draft
 
 
 async def _stored_as(context: SkillContext, draft: SkillDraft, within: Calls | None) -> int:

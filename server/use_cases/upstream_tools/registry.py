@@ -45,7 +45,7 @@ from ...base.host_work import Kind, ended_within, in_thread
 from ...base.identity import LOCAL_IDENTITY, Identity, Right
 from ...base.lru import Lru
 from ...base.telemetry import tracing
-from ...governance.policy.access import NO_POLICY, Decider, call_access
+from ...governance.policy.access import NO_CALL, NO_POLICY, Attributes, Decider, call_access
 from ...governance.shares.shared_bounds import PartLacking, Parts
 from .approval import Decision, decide
 from .extras import Extra, Extras, helper_for_tool_name
@@ -351,9 +351,9 @@ class Registry:
 
         return asks
 
-    def ruled(self, who: Identity, tool: Tool, server: ServerConfig) -> RuledServer:
-        """Return the server's entry as it holds for a caller and a tool."""
-        return ruled(self.policy, who, tool, server)
+    def ruled(self, who: Identity, tool: Tool, server: ServerConfig, context: Attributes = NO_CALL) -> RuledServer:
+        """Return the server's entry as it holds for a caller, a tool, and what a call of it is known of."""
+        return ruled(self.policy, who, tool, server, context)
 
     async def shown(self, who: Identity, tools: Iterable[Tool]) -> list[Tool]:
         """Return which of some tools a caller is shown. Raises `RegistryError`."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ....tools_registry.models import Tool
-from ...governance.policy.access import Decider, Ruling, call_access, stricter
+from ...governance.policy.access import NO_CALL, Attributes, Decider, Ruling, call_access, stricter
 from .wiring import is_permitted
 
 if TYPE_CHECKING:
@@ -39,11 +39,13 @@ class RuledServer:
     by: str = ""
 
 
-def ruled(policy: Decider, who: Identity, tool: Tool, server: ServerConfig) -> RuledServer:
-    """Return the server's entry as it holds for this caller and tool."""
+def ruled(
+    policy: Decider, who: Identity, tool: Tool, server: ServerConfig, context: Attributes = NO_CALL
+) -> RuledServer:
+    """Return the server's entry as it holds for this caller, tool and call."""
     if not policy.governs:
         return RuledServer(server)
-    ruling = policy.decide(who, call_access(tool, server))
+    ruling = policy.decide(who, call_access(tool, server, context))
     if not ruling.allowed:
         return RuledServer(server, refused(tool, ruling), ruling.named)
     return RuledServer(replace(server, approve=stricter(server.approve, ruling.approval)), by=ruling.named)

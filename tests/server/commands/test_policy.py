@@ -102,7 +102,7 @@ def test_explain_knows_tools_by_their_definitions(home: Path) -> None:
         (["bob", "run", "restricted", "--context", "[1"], "--context is no JSON object"),
         (["bob", "run", "restricted", "--context", '{"seconds": 1}'], "has no 'seconds'. It has timeout_seconds"),
         (["bob", "run", "restricted", "--context", '{"memory_mb": "1"}'], "memory_mb in the context is '1'"),
-        (["bob", "call", "crm.x", "--context", '{"a": 1}'], "has no 'a'. It has nothing"),
+        (["bob", "call", "crm.x", "--context", '{"a": 1}'], "has no 'a'. It has arguments, sources, kinds, first_time"),
     ],
 )
 def test_a_request_that_makes_no_sense_is_wrong_usage(home: Path, arguments: list[str], said: str) -> None:

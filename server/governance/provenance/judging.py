@@ -1,0 +1,173 @@
+"""What a profile makes of the arguments of a call, by their sources. A security boundary.
+
+`open` judges nothing. `careful` has a call that writes asked about by itself where a party of it is known only from a
+text. `strict` does so too where a call that reads carries such a value out, in a URL or a search.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, cast
+
+from ....sandbox.job import Json
+from ...base.settings import Profile
+from .parties import SUMS, identifying
+from .reading import host_of
+from .sightings import Conversation, Origin, Program, Source, leaves
+
+if TYPE_CHECKING:
+    from ....tools_registry.configuration import ServerConfig
+    from ....tools_registry.models import Tool
+
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_SEARCHES = frozenset({"keyword", "keywords", "q", "query", "search", "term", "terms"})
+
+
+class ValueKind(StrEnum):
+    """What an argument names."""
+
+    PARTY = "party"
+    """Somebody, a place or a thing."""
+    SUM = "sum"
+
+
+@dataclass(frozen=True, slots=True)
+class SourcedArgument:
+    """An argument that names a party, a place or a sum, and where its value comes from."""
+
+    name: str
+    value: Json
+    kind: ValueKind
+    origin: Origin
+    is_first: bool = False
+    is_free: bool = False
+    """Whether the operator lets its value come from anywhere."""
+
+    @property
+    def source(self) -> Source:
+        """The source of the value."""
+        return self.origin.source
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether it is a party known only from a text."""
+        return self.source is Source.TEXT and self.kind is ValueKind.PARTY and not self.is_free
+
+    @property
+    def clause(self) -> str | None:
+        """What a question says of it; None where it has nothing to say."""
+        return self.origin.clause(self.name, self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCall:
+    """The arguments of a call that name something, and whether it is asked about by itself."""
+
+    arguments: tuple[SourcedArgument, ...] = ()
+    is_alone: bool = False
+    conversation: Conversation | None = None
+
+    def answered(self) -> None:
+        """Note that the call was answered: what it named is known from then on."""
+        if self.conversation is not None:
+            self.conversation.name(value for each in self.arguments for value in leaves(each.value))
+
+    @property
+    def clauses(self) -> dict[str, str]:
+        """What a question says of the arguments, by their names."""
+        return {each.name: each.clause for each in self.arguments if each.clause is not None}
+
+    @property
+    def judged_by(self) -> tuple[list[str], list[str], list[str]]:
+        """What a policy may judge the call by: its arguments with their values, its sources, and its kinds."""
+        named = self.arguments
+        return (
+            [f"{each.name}={value}" for each in named for value in leaves(each.value)],
+            [*{each.source.value: None for each in named}, *(f"{each.name}={each.source}" for each in named)],
+            [*{each.kind.value: None for each in named}, *(f"{each.name}={each.kind}" for each in named)],
+        )
+
+    @property
+    def is_first(self) -> bool:
+        """Whether a party is named that was not before."""
+        return any(each.is_first and each.kind is ValueKind.PARTY for each in self.arguments)
+
+    @property
+    def audited(self) -> str:
+        """What the audit log says: kinds, sources and the tools whose texts they are, and no name of an argument."""
+        parts = (
+            f"{each.kind} {each.source} {each.origin.called.partition('(')[0]}".rstrip() for each in self.arguments
+        )
+        return "; ".join(dict.fromkeys(parts))
+
+    def told(self) -> tuple[Mapping[str, str], ...]:
+        """Return what the journal has of a call: names, kinds, sources, and the calls whose texts they are."""
+        return tuple(
+            {"argument": each.name, "kind": each.kind.value, "source": each.source.value}
+            | ({"from": each.origin.called} if each.origin.called else {})
+            for each in self.arguments
+        )
+
+
+UNJUDGED = JudgedCall()
+"""A call of which no sources are looked for."""
+
+
+def judged(
+    conversation: Conversation,
+    session: str | None,
+    program: Program,
+    profile: Profile,
+    *,
+    tool: Tool,
+    server: ServerConfig,
+    arguments: Mapping[str, Json],
+) -> JudgedCall:
+    """Return the sources of the arguments of a call that name something, and what the profile makes of them."""
+    reads = server.only_reads(tool)
+    if reads and profile is not Profile.STRICT:
+        return UNJUDGED
+    schema = tool.input_schema
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    found: list[SourcedArgument] = []
+    for name, value in arguments.items():
+        stated = properties.get(name) if isinstance(properties, Mapping) else None
+        if not (_carries_out(name, value) if reads else identifying(name, _schema(stated), value)):
+            continue
+        origin = conversation.origin_of(value, session, program)
+        if server.known_parties and all(_is_listed(each, server.known_parties) for each in leaves(value)):
+            origin = Origin(Source.OPERATOR)
+        is_free = any(fnmatchcase(f"{tool.name}.{name}", pattern) for pattern in server.free_arguments)
+        is_first = origin.source is not Source.OPERATOR and conversation.is_first(value, session)
+        found.append(SourcedArgument(name, value, _kind_of(name, value), origin, is_first, is_free))
+    is_alone = profile is not Profile.OPEN and any(each.is_doubtful for each in found)
+    return JudgedCall(tuple(found), is_alone, conversation)
+
+
+def _schema(schema: object) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", schema) if isinstance(schema, Mapping) else {}
+
+
+def _words(name: str) -> list[str]:
+    return [each.lower() for each in _WORD.findall(name)]
+
+
+def _kind_of(name: str, value: Json) -> ValueKind:
+    says_sum = any(each in SUMS or each.removesuffix("s") in SUMS for each in _words(name))
+    is_sum = says_sum and not isinstance(value, Mapping | list)
+    return ValueKind.SUM if is_sum else ValueKind.PARTY
+
+
+def _carries_out(name: str, value: Json) -> bool:
+    """Return whether an argument of a call that reads takes what it holds elsewhere: a URL, a search."""
+    if not _SEARCHES.isdisjoint(_words(name)):
+        return True
+    return any(isinstance(each, str) and host_of(each) is not None for each in leaves(value))
+
+
+def _is_listed(value: Json, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(str(value).casefold(), pattern.casefold()) for pattern in patterns)

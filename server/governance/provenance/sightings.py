@@ -1,0 +1,338 @@
+"""Where the values of a conversation stood, and what that says of an argument: its source.
+
+A conversation is what one caller read within `WINDOW_SECONDS`, and what its session read before. Hashes are kept under
+a key that is made with the process and never leaves it; what outlives the process is the journal, which is encrypted,
+kept for its days, and erased by `sealab pii forget`: `use_cases` reads a conversation from it again.
+"""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import json
+import math
+import re
+import secrets
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from itertools import islice
+
+from ....sandbox.job import Json
+from ...base.lru import Lru
+from .reading import Found, exact, host_of, loose, number
+
+WINDOW_SECONDS = 8 * 3600.0
+CONVERSATIONS_MAX = 100
+"""Callers whose conversations are known at once."""
+VALUES_MAX = 20_000
+"""Values of a conversation in each form; of more the oldest are dropped, and what is not known then counts as text."""
+_LOOK_SECONDS = 600.0
+CATCH_UP_SECONDS = 30.0
+"""How old it may be what a process knows of the journals that others write, and of what `sealab pii forget` erased."""
+_PART_LEAST = 4
+_PARTS_MAX = 64
+_SHOWN_CHARS = 60
+_ITEMS_MAX = 1000
+
+
+class Source(StrEnum):
+    """Where the value of an argument comes from, the safest first."""
+
+    OPERATOR = "operator"
+    """It stands in the operator's list."""
+    FIELD = "field"
+    """It stood in a field of its own, such as a contact's address."""
+    PROGRAM = "program"
+    """The program has it, and nothing that was read."""
+    COMPUTED = "computed"
+    """The program made it of something else."""
+    TEXT = "text"
+    """It stood in free text alone, or was computed where such was read."""
+
+
+_RISK = tuple(Source)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What a program names: `has` says whether it, or what it was given, holds a text.
+
+    `sent` is when it came, as `time.time()`: what is read from then on, it does not have from there.
+    """
+
+    has: Callable[[str], bool] = lambda _: False
+    sent: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Sighted:
+    """One answer: the call that gave it as it is shown, the run, its session, and when that was, as `time.time()`."""
+
+    called: str
+    run_id: str
+    session: str | None = None
+    at: float = field(default_factory=time.time)
+    gives_orders: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The source of one value, and for a text the call that gave it and the line of it, where that is known."""
+
+    source: Source
+    called: str = ""
+    line: int | None = None
+    is_exact: bool = True
+    """Whether the text has it as it is, or in parts, reversed, or as what it was computed from."""
+
+    def clause(self, name: str, value: object) -> str | None:
+        """Say of an argument in one clause that it stands only in a text, the value whole; None for other sources."""
+        if self.source is not Source.TEXT:
+            return None
+        said = f"{name} {json.dumps(value, ensure_ascii=False)}"
+        line = f", line {self.line}" if self.line else ""
+        if not self.called:
+            return f"{said} may stand only in a text that was read before, of which not all is known any more"
+        made = "stands" if self.is_exact else "was made by the program, of what may stand"
+        return f"{said} {made} only in the text of {self.called}{line}"
+
+
+def shown_call(tool: str, arguments: Mapping[str, Json]) -> str:
+    """Return a call as a clause names it: `bank.read_file("bill.txt")`; of what is longer, its beginning."""
+    told = ", ".join(json.dumps(each, ensure_ascii=False) for each in [*arguments.values()][:3])
+    return f"{tool}({told if len(told) <= _SHOWN_CHARS else told[:_SHOWN_CHARS] + '…'})"
+
+
+class Conversation:
+    """What one caller read and wrote. Used from one thread at a time."""
+
+    def __init__(self, key: bytes) -> None:
+        self._hash = hashlib.blake2b(key=key, digest_size=8)
+        self._fields: dict[int, int] = {}
+        self._texts: dict[int, tuple[int, int]] = {}
+        self._written: dict[int, float] = {}
+        """What programs named and calls were given, and when."""
+        self._answers: dict[int, Sighted] = {}
+        self._number = 0
+        self._text_at: dict[str | None, tuple[float, int]] = {}
+        """When free text was last read, in each session, and by which answer."""
+        self._is_cut = False
+        self._look_at = 0.0
+        self._caught_up_until = 0.0
+        self.orders: dict[str, float] = {}
+        """The calls whose answers gave orders to an assistant, as they are shown, and when that was."""
+        self.known_runs: set[str] = set()
+
+    def digest(self, form: bytes) -> int:
+        """Return the keyed hash of a form of a value."""
+        hashed = self._hash.copy()
+        hashed.update(form)
+        return int.from_bytes(hashed.digest())
+
+    def note(self, sighted: Sighted, found: Found) -> None:
+        """Take what an answer named."""
+        self._number += 1
+        number_ = self._number
+        self._answers[number_] = replace(sighted, gives_orders=found.gives_orders)
+        for each in found.fields:
+            self._fields.pop(each, None)  # the newest stand last
+            self._fields[each] = number_
+        for each, line in found.texts.items():
+            first = self._texts.pop(each, None)  # the first sighting that counts is kept
+            counts = first is not None and self._counts(first[0], sighted.session)
+            self._texts[each] = first if first is not None and counts else (number_, line)
+        if found.has_text:
+            self._text_at[sighted.session] = sighted.at, number_
+        if found.gives_orders:
+            self.orders[sighted.called] = sighted.at
+        self._is_cut |= not found.is_whole
+        for kept in (self._fields, self._texts):
+            while len(kept) > VALUES_MAX:
+                del kept[next(iter(kept))]
+                self._is_cut = True
+
+    def name(self, values: Iterable[object]) -> None:
+        """Take values that a program or a call named."""
+        now = time.time()
+        for each in values:
+            self._written[self.digest(_form(each))] = now
+        while len(self._written) > VALUES_MAX:
+            del self._written[next(iter(self._written))]
+
+    def in_texts(self, values: Iterable[str]) -> dict[str, str]:
+        """Return which of some values stand only in texts, with the call whose text that is."""
+        origins = ((each, self.origin(each, None, Program(lambda _: True))) for each in dict.fromkeys(values))
+        return {each: origin.called for each, origin in origins if origin.source is Source.TEXT}
+
+    def erase(self, run_ids: Collection[str]) -> None:
+        """Forget what the answers of some runs named."""
+        gone = {each for each, sighted in self._answers.items() if sighted.run_id in run_ids}
+        if gone:
+            self._fields = {each: answer for each, answer in self._fields.items() if answer not in gone}
+            self._texts = {each: place for each, place in self._texts.items() if place[0] not in gone}
+            self._answers = {each: sighted for each, sighted in self._answers.items() if each not in gone}
+
+    def drop_before(self, moment: float) -> None:
+        """Forget what is older, but answers to sessions that were at work since; it looks now and then."""
+        now = time.monotonic()
+        if now < self._look_at:
+            return
+        self._look_at = now + _LOOK_SECONDS
+        self._written = {each: at for each, at in self._written.items() if at >= moment}
+        self.orders = {each: at for each, at in self.orders.items() if at >= moment}
+        alive = {each.session for each in self._answers.values() if each.at >= moment} - {None}
+        self.erase({each.run_id for each in self._answers.values() if each.at < moment and each.session not in alive})
+
+    def cut(self) -> None:
+        """Take that not all is known: what is not known counts as text from now on."""
+        self._is_cut = True
+
+    def is_behind(self) -> bool:
+        """Return whether it is time to look for what other processes know, and count it as done."""
+        now = time.monotonic()
+        if now < self._caught_up_until:
+            return False
+        self._caught_up_until = now + CATCH_UP_SECONDS
+        return True
+
+    def is_first(self, value: Json, session: str | None) -> bool:
+        """Return whether no answer and no call before named any of these values."""
+        return not any(
+            self.digest(_form(each)) in self._written
+            or (found := self.origin(each, session, Program())).source is Source.FIELD
+            or (found.source is Source.TEXT and found.is_exact)
+            for each in leaves(value)
+        )
+
+    def origin_of(self, value: Json, session: str | None, program: Program) -> Origin:
+        """Return the source of an argument: of several values in it that of the worst."""
+        found = [self.origin(each, session, program) for each in leaves(value)]
+        return max(found, key=lambda each: _RISK.index(each.source), default=Origin(Source.PROGRAM))
+
+    def origin(self, value: Json, session: str | None, program: Program) -> Origin:
+        """Return the source of one text or number.
+
+        What a program names that was sent before the first text with it was read is the program's, but where that text
+        gives orders to an assistant.
+        """
+        text = value if isinstance(value, str) else json.dumps(value)
+        numeric = number(value)
+        forms = [exact(text), *([] if numeric is None else [numeric])]
+        if any(self._in_field(each, session) for each in forms):
+            return Origin(Source.FIELD)
+        whole = loose(text) or exact(text)
+        places = (self._in_text(form, session) for form in (whole, *forms[1:]))
+        place, is_exact = next((each for each in places if each is not None), None), True
+        if place is None and isinstance(value, str):
+            place, is_exact = self._in_other_forms(text, whole, session), False
+        is_named = program.has(text) or (numeric is not None and program.has(numeric[1:].decode()))
+        if place is not None and not (is_named and self._is_later(place, program)):
+            return self._of_text(place, is_exact=is_exact)
+        return Origin(Source.PROGRAM) if is_named else self._made(value, host_of(text), session, program)
+
+    def _made(self, value: Json, host: str | None, session: str | None, program: Program) -> Origin:
+        """Return the source of what is in no text, and not in the program."""
+        if host is not None:  # a part is new, and it goes to a place that is known
+            if self._in_field(exact(host), session) or program.has(host):
+                return Origin(Source.COMPUTED)
+            if (place := self._in_text(loose(host), session)) is not None:
+                return self._of_text(place, is_exact=False)
+        if self.digest(_form(value)) in self._written and not self._is_cut:
+            return Origin(Source.PROGRAM)
+        if (place := self._free_text(session)) is not None or self._is_cut:
+            return self._of_text(place, is_exact=False)
+        return Origin(Source.COMPUTED)
+
+    def _is_later(self, place: tuple[int, int], program: Program) -> bool:
+        sighted = self._answers.get(place[0])
+        return sighted is not None and sighted.at >= program.sent and not sighted.gives_orders
+
+    def _of_text(self, place: tuple[int, int] | None, *, is_exact: bool = True) -> Origin:
+        number_, line = place or (0, 0)
+        sighted = self._answers.get(number_)
+        return Origin(Source.TEXT, "" if sighted is None else sighted.called, line or None, is_exact)
+
+    def _in_field(self, form: bytes, session: str | None) -> bool:
+        return self._counts(self._fields.get(self.digest(form)), session)
+
+    def _in_text(self, form: bytes, session: str | None) -> tuple[int, int] | None:
+        place = self._texts.get(self.digest(form))
+        return place if place is not None and self._counts(place[0], session) else None
+
+    def _counts(self, answer: int | None, session: str | None) -> bool:
+        sighted = None if answer is None else self._answers.get(answer)
+        if sighted is None:
+            return False
+        return sighted.at >= time.time() - WINDOW_SECONDS or (session is not None and sighted.session == session)
+
+    def _in_other_forms(self, text: str, whole: bytes, session: str | None) -> tuple[int, int] | None:
+        """Return where a value stands reversed, in ROT13, or in parts."""
+        for form in (whole[::-1], loose(codecs.encode(text, "rot13"))):
+            if len(form) >= _PART_LEAST and (place := self._in_text(form, session)) is not None:
+                return place
+        reached: dict[int, tuple[int, int]] = {0: (0, 0)}  # the ends of what parts make from the beginning on
+        length = len(whole) if len(whole) <= _PARTS_MAX else 0
+        for start in range(length - _PART_LEAST + 1):
+            for end in range(start + _PART_LEAST, length + 1) if start in reached else ():
+                if end not in reached and (place := self._in_text(whole[start:end], session)) is not None:
+                    reached[end] = reached[start] if start else place
+        return reached.get(length) if length else None
+
+    def _free_text(self, session: str | None) -> tuple[int, int] | None:
+        for of_session, (at, answer) in reversed(self._text_at.items()):
+            if at >= time.time() - WINDOW_SECONDS or (session is not None and of_session == session):
+                return answer, 0
+        return None
+
+    def orders_now(self) -> list[str]:
+        """Return the calls whose answers gave orders to an assistant, within the window."""
+        since = time.time() - WINDOW_SECONDS
+        return [called for called, at in self.orders.items() if at >= since]
+
+
+class Conversations:
+    """The conversations of one home, by the scopes of their callers."""
+
+    def __init__(self) -> None:
+        self._key = secrets.token_bytes(32)
+        self._of_scopes: Lru[str, Conversation] = Lru(CONVERSATIONS_MAX)
+
+    def of(self, scope: str) -> Conversation:
+        """Return the conversation of a caller."""
+        found = self._of_scopes.used(scope)
+        if found is None:
+            found = self._of_scopes[scope] = Conversation(self._key)
+        return found
+
+
+def leaves(value: Json) -> Iterator[Json]:
+    """Give the texts and numbers of an argument, the first `_ITEMS_MAX`; the rest as one text, which nothing has."""
+    left: list[Json] = [value]
+    count = 0
+    while left:
+        each = left.pop()
+        if isinstance(each, Mapping):
+            left += each.values()
+        elif isinstance(each, list):
+            left += each
+        elif each is not None and not isinstance(each, bool) and each != "":
+            yield each
+            count += 1
+            if count >= _ITEMS_MAX and left:
+                yield json.dumps(left)
+                return
+
+
+_LITERAL = re.compile(r"""(?<=["'])[^"'\n]{1,200}(?=["'])""")
+_LITERALS_MAX = 2_000
+
+
+def literals_of(code: str) -> list[str]:
+    """Return what stands between quotes in code, the first of many: its literals, and what is between two of them."""
+    return [each[0] for each in islice(_LITERAL.finditer(code), _LITERALS_MAX)]
+
+
+def _form(value: object) -> bytes:
+    return number(value) or exact(str(value))
