@@ -147,7 +147,8 @@ def _lines(told: Mapping[str, Json]) -> Iterator[str]:
     if approvals:
         yield from ("", "approvals:")
     for each in approvals[:_SHOWN]:
-        yield one_line(f"{each['id']}  {each['at']}  {each['tenant']}/{each['who']}  {each['question']}")
+        asked = " ".join(str(each["question"]).splitlines()[:2])  # what is asked, and the first call
+        yield one_line(f"{each['id']}  {each['at']}  {each['tenant']}/{each['who']}  {asked}")
     if failing:
         yield from ("", "failing servers:")
     for each in failing:
