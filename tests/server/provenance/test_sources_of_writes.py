@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +13,8 @@ from sealab.server.base.settings import Profile, Switch
 from sealab.server.governance.caller import LOCAL
 
 from ..command_line import sealab
-from ..conftest import in_this_process
 from ..upstream_tools.test_approvals import User, yes
-from ..upstream_tools.test_registry import ONE_SPARE, configure
-from .bank import ALICE, LANDLORD, THIEF, Bank, bank, banks, sources
+from .bank import ALICE, HEIR, LANDLORD, THIEF, Bank, bank, sources
 
 __all__ = ["bank"]
 
@@ -128,41 +125,26 @@ async def test_the_journal_and_the_audit_log_keep_the_sources_of_a_write(bank: B
     assert '"sources": "party text bank.read_file; sum program"' in lines.stdout
 
 
-async def test_a_policy_judges_a_call_by_the_sources_of_its_arguments(tmp_path: Path) -> None:
-    paid, servers = banks(tmp_path)
-    configure(tmp_path, **servers)
-    (tmp_path / "team.cedar").write_text(
-        """
-permit(principal, action, resource);
-@id("no-texts") forbid(principal, action == Action::"call", resource)
-when { context.sources.contains("recipient=text") && context.kinds.contains("party") };
-@id("nobody-new") forbid(principal, action == Action::"call", resource)
-when { context.first_time && context.arguments.contains("recipient=GB1") };
-"""
-    )
-    settings = ONE_SPARE | {"SEALAB_POLICY": "team.cedar", "SEALAB_PROFILE": "open"}
-    async with in_this_process(tmp_path, settings) as caller:
-        refused = await caller.run(READ + pay(TAKEN))
-        new = await caller.run(pay("'GB1'"))
-        report = await caller.run("people = await tools.bank.contacts()\n" + pay("people['contacts'][0]['account']"))
+async def test_a_policy_judges_a_call_by_the_sources_of_its_arguments(bank: Bank) -> None:
+    async with bank.caller(profile=Profile.OPEN) as caller:
+        refused = await caller.run(READ + pay(TAKEN, by="ruled"))
+        new = await caller.run(pay("'GB1'", by="ruled"))
+        report = await caller.run(
+            "people = await tools.bank.contacts()\n" + pay("people['contacts'][0]['account']", by="ruled")
+        )
     assert "by the rule no-texts" in refused["error"]["message"]
     assert "by the rule nobody-new" in new["error"]["message"]
     assert report["error"] is None
-    assert len(paid.read_text().splitlines()) == 1
+    assert bank.paid() == [LANDLORD]
 
 
-async def test_a_server_that_starts_again_knows_what_was_read_and_not_what_was_erased(tmp_path: Path) -> None:
-    _paid, servers = banks(tmp_path)
-    configure(tmp_path, **servers)
-    async with in_this_process(tmp_path, ONE_SPARE) as caller:
-        await caller.run(READ)
-    async with in_this_process(tmp_path, ONE_SPARE) as caller:
-        before = await caller.run(pay(repr(THIEF)))
-    await asyncio.to_thread(sealab, "pii", "forget", "--home", str(tmp_path), "--scope", "home", "--yes")
-    async with in_this_process(tmp_path, ONE_SPARE) as caller:
-        after = await caller.run(pay(repr(THIEF)))
-    assert 'only in the text of bank.read_file("bill.txt")' in before["error"]["message"]
-    assert sources(after)["recipient"] == "program"
+async def test_a_server_that_starts_again_knows_from_the_journal_what_was_read(bank: Bank) -> None:
+    async with bank.caller() as caller:
+        await caller.run("await tools.bank.read_file(path='letter.txt')")
+    await bank.app.journal.stored()
+    async with bank.caller(is_new=False) as caller:
+        report = await caller.run(pay(repr(HEIR)))
+    assert 'only in the text of bank.read_file("letter.txt")' in report["error"]["message"]
 
 
 async def test_what_is_erased_while_a_server_is_at_work_is_soon_not_known_there(bank: Bank) -> None:
