@@ -138,6 +138,7 @@ TOOLS: tuple[Line, ...] = (
     tool("load_skill", mate=YES, name="canary_skill"),
     tool("list_skills", mate=YES),
     tool("list_skills", mate=YES, query="canary"),
+    tool("review_skills", owner=ANY, mate=ANY),
     tool("run_skill", mate=YES, name="canary_skill"),
     tool("list_schedules", owner=ANY, mate=ANY),
     Line(
