@@ -11,9 +11,7 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from ....tools_registry.errors import ToolFailed
 
@@ -65,6 +63,8 @@ def start(environment: Mapping[str, str]) -> None:
     except ImportError:
         _LOG.warning('OTEL_… asks for telemetry, which needs the extra otel. Install it: pip install "sealab[otel]".')
         return
+    from importlib.metadata import version
+
     from ....tools_registry.untraced import Told, trace_sdk
 
     _exporting = Exporting(version("sealab"), traces="traces" in found, metrics="metrics" in found)
@@ -194,6 +194,8 @@ def upstream_call(tool: str, server: str, url: str) -> Iterator[None]:
     if not is_on():
         yield
         return
+    from urllib.parse import urlsplit
+
     knows([tool])
     address = urlsplit(url)
     told: dict[str, str | int | float | bool] = {
