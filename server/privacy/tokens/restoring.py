@@ -7,13 +7,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from ....sandbox.job import Json
 from ....skills_db.vault_entries import Form, VaultEntry
 from ..token_texts import Edit, Mention, spliced
 from .notations import Leaf, LeafKind, Notation, WrittenLeaf
-from .places import DoesNotFit, Put, placed, written_in
+
+if TYPE_CHECKING:
+    from .places import Put
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,9 @@ class RestoredCount:
     """Looks tokens up while something is restored, and keeps count."""
 
     def __init__(self, entries: Mapping[str, VaultEntry], allows: Allows) -> None:
+        from . import places  # its expressions take a tenth of a second, which the event loop has not
+
+        self._places = places
         self._entries = entries
         self._allows = allows
         self._types: Counter[str] = Counter()
@@ -90,7 +95,10 @@ class RestoredCount:
         value = puts[0].entry.value
         if (puts[0].start, puts[0].end) == (0, len(leaf.text)) and value.form is Form.NUMBER:
             return cast("Json", json.loads(value.text)) if leaf.kind is LeafKind.STRING else value.text
-        return self._fitted(leaf, lambda: spliced(leaf.text, placed(leaf.text, puts, _hint(leaf)))) or leaf.text
+        return (
+            self._fitted(leaf, lambda: spliced(leaf.text, self._places.placed(leaf.text, puts, _hint(leaf))))
+            or leaf.text
+        )
 
     def in_written(
         self,
@@ -108,18 +116,20 @@ class RestoredCount:
             puts = self._puts(written.leaf, found)
             if puts:
                 source = text[written.start : written.end]
-                work = partial(written_in, source, written.leaf, notation, puts, hint=hint)
+                work = partial(self._places.written_in, source, written.leaf, notation, puts, hint=hint)
                 edits.append((written.start, written.end, self._fitted(written.leaf, work) or source))
         return spliced(text, edits)
 
     def _puts(self, leaf: Leaf, found: Iterable[Mention]) -> list[Put]:
         looked_up = ((mention, self._looked_up(leaf, mention)) for mention in found)
-        return [Put(mention.start, mention.end, entry) for mention, entry in looked_up if entry is not None]
+        return [
+            self._places.Put(mention.start, mention.end, entry) for mention, entry in looked_up if entry is not None
+        ]
 
     def _fitted(self, leaf: Leaf, work: Callable[[], str]) -> str | None:
         try:
             return work()
-        except DoesNotFit as error:
+        except self._places.DoesNotFit as error:
             token = error.entry.shown if error.entry is not None else ""
             self._unfit.setdefault(UnfitToken(_argument(leaf), token, error.where))
             return None
