@@ -40,9 +40,13 @@ class Migration:
 _SCHEDULES = """CREATE TABLE sealab_schedule (name TEXT NOT NULL PRIMARY KEY, owner TEXT NOT NULL,
     next_time DOUBLE PRECISION, fired DOUBLE PRECISION, last_run TEXT, judged BIGINT NOT NULL, failures BIGINT NOT NULL,
     attempt BIGINT NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, sealed BYTEA NOT NULL)"""
+_SENT_CALLS = """CREATE TABLE sealab_sent_call (owner TEXT NOT NULL, mark TEXT NOT NULL, asked TEXT NOT NULL,
+    run_id TEXT NOT NULL, sent DOUBLE PRECISION NOT NULL, expires DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (owner, mark))"""
 MIGRATIONS: tuple[Migration, ...] = (
     Migration("0001_declared_tables", ()),
     Migration("0002_schedules", (_SCHEDULES,)),
+    Migration("0003_sent_calls", (_SENT_CALLS,)),
 )
 _LISTS = (MIGRATION, MIGRATION_RULE)
 _MAY_NOT = "42501"

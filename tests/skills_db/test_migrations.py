@@ -64,13 +64,16 @@ def test_an_older_database_gets_only_what_it_lacks_and_keeps_what_it_has(place: 
         assert SkillStore(database).load("a").version == 1
 
 
-def test_a_database_that_was_made_before_there_were_schedules_gets_them(place: Place):
+def test_a_database_that_was_made_before_there_were_schedules_and_keys_of_calls_gets_them(place: Place):
     with place.open() as database:
         with database.transaction() as session:
             session.exec_driver_sql("DROP TABLE sealab_schedule")
-            session.exec_driver_sql("DELETE FROM sealab_migration WHERE name = '0002_schedules'")
-        assert migrations.apply(database.durable) == ("0002_schedules",)
-        store = BackgroundStore(database, bytes(32), process="p").schedules
+            session.exec_driver_sql("DROP TABLE sealab_sent_call")
+            session.exec_driver_sql("DELETE FROM sealab_migration WHERE name > '0001_z'")
+        assert migrations.apply(database.durable) == ("0002_schedules", "0003_sent_calls")
+        background = BackgroundStore(database, bytes(32), process="p")
+        assert [background.first_sent("ada", "key", "asked", run, 9).run_id for run in ("one", "two")] == ["one", "one"]
+        store = background.schedules
         assert store.put("daily", "ada", {"skill": "a"}, 5.0, most=1)
         (stored,) = store.due(6.0)
         assert (stored.told, stored.next_time, stored.judged) == ({"skill": "a"}, 5.0, True)
