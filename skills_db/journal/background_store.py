@@ -178,11 +178,12 @@ class BackgroundStore:
         """
         now, owner = self._database.now(), self._keys.owner(scope)
         row = {"asked": asked, "run_id": run_id, "sent": now, "expires": now + life_seconds}
-        kept = {"index_elements": ["owner", "mark"], "set_": row, "where": SENT_CALL.c.expires < now}
         first = sa.select(SENT_CALL).where(SENT_CALL.c.owner == owner, SENT_CALL.c.mark == mark)
         with self._database.transaction() as connection:
-            note = insert(SENT_CALL).values(owner=owner, mark=mark, **row).on_conflict_do_update(**kept)
-            connection.execute(note)
+            note = insert(SENT_CALL).values(owner=owner, mark=mark, **row)
+            connection.execute(
+                note.on_conflict_do_update(index_elements=["owner", "mark"], set_=row, where=SENT_CALL.c.expires < now)
+            )
             found = connection.execute(first).one()
         return SentBefore(found.asked, found.run_id, now - found.sent)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
 import sys
@@ -13,16 +12,14 @@ from typing import Any
 
 import pytest
 
-from sealab.server.app import running
 from sealab.server.base.errors import RequestRefused
-from sealab.server.base.home import Home
 from sealab.server.base.identity import Identity, Right
 from sealab.server.governance.caller import Caller
 from sealab.server.governance.scopes import of_principal
 from sealab.server.interfaces.protocol import draining
 from sealab.server.interfaces.protocol.sent_calls import SentCall
 
-from ...conftest import connected, http_server, settings_of
+from ...conftest import http_server
 from ...upstream_tools.test_registry import configure
 from .raw import MODERN, Answer, begun, call, opened, post, read
 from .test_rights_gate import ASKABLE, NOTES, YES, question_of
@@ -249,19 +246,3 @@ def test_a_question_of_the_newer_protocol_is_asked_again_too(asking: str, home: 
     told = post(asking, {**message, "params": message["params"] | answered}, **MODERN)
     assert report(told)["result"] == "sent z"
     assert (home / "sent.txt").read_text().count("z") == 1
-
-
-async def test_a_key_is_known_to_a_server_that_did_not_have_the_call(tmp_path: Path) -> None:
-    code = "with open('notes', 'a') as file:\n    file.write('once')"
-    answers = []
-    async with running(settings_of(tmp_path, {"SEALAB_WORKERS_SPARE": "0"}), Home(tmp_path), serves=True) as app:
-        for _ in range(2):
-            async with connected(app) as caller:  # each has an MCP server of its own
-                answer = await caller.client.call_tool("execute_code", {"code": code}, meta={KEY: "k"})
-                answers.append(answer.structured_content or {})
-        async with connected(app) as caller:
-            other = await caller.client.call_tool("execute_code", {"code": "1"}, meta={KEY: "k"})
-            assert "was given before" in str(other.content)
-    assert [each.get("joined", False) for each in answers] == [False, True]
-    assert answers[0]["run_id"] == answers[1]["run_id"]
-    assert await asyncio.to_thread((tmp_path / "workspace" / "notes").read_text) == "once"
