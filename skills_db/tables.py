@@ -264,6 +264,9 @@ SCHEDULE = _table(
 A time is fired by the transaction that both queues the run and moves `next_time` on from it, so once and no less.
 """
 
+SENT_CALL = _table("sent_call", _key("owner"), _key("mark"), *_text("asked", "run_id"), *_seconds("sent", "expires"))
+"""The calls that were sent with an idempotency key: a digest of it, one of what was asked for, and the run."""
+
 # Who may call, and what was done.
 TOKEN = _table(
     "token",

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, cast
 from ..errors import JournalDamaged, JournalErased, JournalNotFound
 from ..leases import NOBODYS, Lease, taken
 from ..shared_state.histories import Histories
-from ..sql import Row, sa
-from ..tables import BACKGROUND, JOURNAL
+from ..sql import Row, insert, sa
+from ..tables import BACKGROUND, JOURNAL, SENT_CALL
 from ..vault_keys import SealBroken
 from .approval_links import ApprovalLink, judged, signed
 from .records import ENDED, QUEUED, RUNNING, WAITING
@@ -53,6 +53,15 @@ class Claimed:
     request: Told | None
     was_cut: bool
     cancels: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SentBefore:
+    """A call with an idempotency key: a digest of what it asked for, its run, and how many seconds ago it was sent."""
+
+    asked: str
+    run_id: str
+    age: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +170,28 @@ class BackgroundStore:
     def has_work(self) -> bool:
         """Return whether a run waits for a process."""
         return may_begin(self._database, self._database.now())
+
+    def first_sent(self, scope: str, mark: str, asked: str, run_id: str, life_seconds: float) -> SentBefore:
+        """Note a call with an idempotency key, known by its mark, and the run that it has; return the first such call.
+
+        Where that is the one which is noted here, it has this `run_id`.
+        """
+        now, owner = self._database.now(), self._keys.owner(scope)
+        row = {"asked": asked, "run_id": run_id, "sent": now, "expires": now + life_seconds}
+        first = sa.select(SENT_CALL).where(SENT_CALL.c.owner == owner, SENT_CALL.c.mark == mark)
+        with self._database.transaction() as connection:
+            note = insert(SENT_CALL).values(owner=owner, mark=mark, **row)
+            connection.execute(
+                note.on_conflict_do_update(index_elements=["owner", "mark"], set_=row, where=SENT_CALL.c.expires < now)
+            )
+            found = connection.execute(first).one()
+        return SentBefore(found.asked, found.run_id, now - found.sent)
+
+    def forget_sent(self, scope: str, mark: str, run_id: str) -> None:
+        """Have a call with an idempotency key be new once more: nothing of its run ran."""
+        which = (SENT_CALL.c.owner == self._keys.owner(scope), SENT_CALL.c.mark == mark, SENT_CALL.c.run_id == run_id)
+        with self._database.transaction() as connection:
+            connection.execute(sa.delete(SENT_CALL).where(*which))
 
     def now(self) -> float:
         """Return the time by the clock of the database, in seconds since 1970."""
@@ -380,6 +411,7 @@ class BackgroundStore:
         expired = (_RUN.expires <= self._database.now(), _RUN.status.in_((ENDED, WAITING)))
         with self._database.transaction() as connection:
             connection.execute(sa.delete(BACKGROUND).where(*expired))
+            connection.execute(sa.delete(SENT_CALL).where(SENT_CALL.c.expires <= self._database.now()))
 
     def _is_ours(self, run_id: str) -> tuple[sa.ColumnElement[bool], ...]:
         return _RUN.run_id == run_id, _RUN.status == RUNNING, _LEASE.is_of(self._process)

@@ -32,15 +32,15 @@ from mcp.types import (
 )
 
 from ....sandbox.job import Status
-from ...base.errors import RequestRefused
+from ...base.errors import KNOWN_ERRORS, RequestRefused
 from ...base.identity import Identity, Right
-from ...base.lru import Lru
 from ...base.terminal_escaping import visible
 from ...governance.caller import Ask, Caller, NobodyAnswers, NoMoreQuestions, OpenLink, or_no
 from ...governance.questions import NO, Question, Reply, reply_of
 from ...governance.scopes import caller_of
+from ...use_cases.runs.background.background_reports import RunState
 from .draining import LASTING_SECONDS, Peer
-from .sent_calls import SentCall, joined
+from .sent_calls import SentBefore, SentCall, joined
 
 ANSWER_SECONDS = 300.0
 """How long a user may take to answer; after that nobody answers."""
@@ -61,8 +61,6 @@ _KEPT_SECONDS = 60.0
 _SETTLE_SECONDS = 0.05
 """How long a further question is waited for, so that those that are asked at the same time make one round."""
 _SETTLE_TIMES_MAX = 10
-_KEYS_MAX = 1000
-"""How many calls with keys are known after they have ended; the reports of the last of them are kept by journals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +196,10 @@ class Conversations:
 
     sent: list[_Suspended] = field(default_factory=list)
     """What calls that are sent again may join."""
-    ended: Lru[tuple[str, str | None], tuple[SentCall, str]] = field(default_factory=lambda: Lru(_KEYS_MAX))
-    """The calls with keys that have ended, each with its run."""
-    recorded: Callable[[Context[Any, Any], str], Awaitable[CallToolResult]] | None = None
-    """Returns the answer of a run that has ended."""
+    before: SentBefore | None = None
+    """The calls with keys that are not under way here."""
+    told: Callable[[Context[Any, Any], RunState], CallToolResult] | None = None
+    """Returns the answer of the run of such a call."""
 
     async def hold(
         self,
@@ -222,8 +220,8 @@ class Conversations:
         """
         if context.request_state is not None:
             return await self.resume(context, context.request_state)
-        if sent is not None and (answer := self._joined(context, sent)) is not None:
-            return joined(await answer)
+        if sent is not None and (answer := await self._joined(context, sent)) is not None:
+            return joined(answer)
         with self._wanted(session):
             return await self._begin(context, work, session, parks=parks, link=link, sent=sent)
 
@@ -247,21 +245,34 @@ class Conversations:
             client = Client(client.newest, asking if asks else None, opening if opens else None)
         if sent is None and client.ask is None and client.open_link is None:
             return await work(client)
-        held.task = asyncio.ensure_future(work(client))
+        held.task = asyncio.ensure_future(work(client) if sent is None else self._noted(work(client), sent))
         if sent is not None:
             self.sent.append(held)
             held.task.add_done_callback(lambda _task: self._drop(held))
         return await self._next(held)
 
-    def _joined(self, context: Context[Any, Any], sent: SentCall) -> Awaitable[CallToolResult] | None:
-        """Return what gives the answer of the call that one joins, None for one that is new."""
+    async def _joined(self, context: Context[Any, Any], sent: SentCall) -> CallToolResult | None:
+        """Return the answer of the call that one joins, None for one that is new."""
         for held in self.sent:
             if held.sent is not None and sent.is_again(held.sent, broke=held.broke()):
-                return self._go_on(context, held)
-        ended = self.ended.get((sent.caller.scope, sent.key))
-        if ended is None or self.recorded is None or not sent.is_again(ended[0], broke=False):
+                return await self._go_on(context, held)
+        if sent.key is None or self.before is None or self.told is None:
             return None
-        return self.recorded(context, ended[1])
+        state = await self.before.first(sent)
+        return None if state is None else self.told(context, state)
+
+    async def _noted(self, work: Awaitable[CallToolResult], sent: SentCall) -> CallToolResult:
+        """Do the work of a call that may be sent again; where none of it ran, it is not known by its key."""
+        try:
+            answer = await work
+        except KNOWN_ERRORS:
+            if sent.key is not None and self.before is not None:
+                await self.before.forget(sent)
+            raise
+        is_busy = (answer.structured_content or {}).get("status") == Status.BUSY
+        if is_busy and sent.key is not None and self.before is not None:
+            await self.before.forget(sent)
+        return answer
 
     def _drop(self, held: _Suspended) -> None:
         """Have no call join work that has ended, unless its stream broke: for a while after that."""
@@ -271,10 +282,6 @@ class Conversations:
             asyncio.get_running_loop().call_later(LASTING_SECONDS, self._drop, held)
             return
         self.sent.remove(held)
-        failed = held.task.cancelled() or held.task.exception() is not None
-        structured = None if failed else getattr(held.task.result(), "structured_content", None)
-        if held.sent is not None and held.sent.key is not None and structured and structured["status"] != Status.BUSY:
-            self.ended[held.sent.caller.scope, held.sent.key] = held.sent, str(structured["run_id"])
 
     async def _go_on(self, context: Context[Any, Any], held: _Suspended) -> CallToolResult:
         """Wait for work that another request began, for a request that goes on in its place."""

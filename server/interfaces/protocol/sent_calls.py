@@ -10,22 +10,35 @@ with at least its rights.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, TextContent
 
+from ....skills_db.errors import JournalNotFound
 from ...base.errors import RequestRefused
+from ...base.host_work import Kind, in_thread
 from ...governance.caller import Caller
 from ...governance.scopes import connection_of
+from ...use_cases.runs.background.background import WAIT_SECONDS_MAX, Background
+from ...use_cases.runs.request import new_run_id
+
+if TYPE_CHECKING:
+    from ....skills_db.journal.background_store import BackgroundStore
+    from ...use_cases.runs.background.background_reports import RunState
 
 IDEMPOTENCY_KEY = "sealab/idempotencyKey"
 """The member of `_meta` that names a call."""
 _KEY_CHARS_MAX = 200
+_UNWRITTEN_SECONDS = 10.0
+"""How long a journal may take to be written whose run has begun."""
+_LOOK_SECONDS = 0.5
+_T = TypeVar("_T")
 _JOINED = "joined: this call was sent before, so nothing was run again; this is the report of the run that began then"
 
 
@@ -40,6 +53,8 @@ class SentCall:
     source: tuple[str, str]
     asked: object
     key: str | None
+    run_id: str | None = None
+    """What the run of a call with a key is called."""
 
     @classmethod
     def of(cls, context: Context[Any, Any], caller: Caller, **asked: object) -> SentCall:
@@ -51,8 +66,10 @@ class SentCall:
                 "for each call, and the same one to send a call again."
             )
         connection = connection_of(context.request_context) or ""
-        digest = None if key is None else hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).digest()
-        return cls(caller, (caller.identity.credential, connection), digest or asked, key)
+        source = (caller.identity.credential, connection)
+        if key is None:
+            return cls(caller, source, asked, None)
+        return cls(caller, source, _digest(json.dumps(asked, sort_keys=True)), key, new_run_id())
 
     def is_again(self, first: SentCall, *, broke: bool) -> bool:
         """Return whether it is the `first` call, sent again; that one `broke` where its stream did.
@@ -66,17 +83,61 @@ class SentCall:
             return same and broke and self.caller.identity.stands_for(first.caller.identity)
         if self.key != first.key:
             return False
-        if self.asked != first.asked:
-            raise RequestRefused(
-                f"The {IDEMPOTENCY_KEY} was given before, for a call with another program or other arguments. Give "
-                "each call a key of its own, and the same one only to send a call again as it was."
-            )
+        self.judge(first.asked)
         if not self.caller.identity.stands_for(first.caller.identity):
             raise RequestRefused(
                 f"The call of this {IDEMPOTENCY_KEY} was made with more rights than the token has. Send it again with "
                 "the token that it was made with."
             )
         return True
+
+    def judge(self, asked: object) -> None:
+        """Raise `RequestRefused` where the first call of its key asked for something else."""
+        if self.asked != asked:
+            raise RequestRefused(
+                f"The {IDEMPOTENCY_KEY} was given before, for a call with another program or other arguments. Give "
+                "each call a key of its own, and the same one only to send a call again as it was."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class SentBefore:
+    """The calls with keys that any server of this database had, also before it started."""
+
+    background: Background
+
+    async def first(self, sent: SentCall) -> RunState | None:
+        """Note a call with a key; return how far the run is that the first call of the key began, None for a new call.
+
+        Raises `RequestRefused` where that one asked for something else, and what the database raises.
+        """
+        scope, mark, run_id = sent.caller.scope, _digest(str(sent.key)), str(sent.run_id)
+        life, asked = self.background.journal.life_of(scope), str(sent.asked)
+        while True:
+            first = await self._ask(lambda store: store.first_sent(scope, mark, asked, run_id, life))
+            if first.run_id == run_id:
+                return None
+            sent.judge(first.asked)
+            try:
+                return await self.background.state(first.run_id, scope, wait_seconds=WAIT_SECONDS_MAX)
+            except JournalNotFound:
+                if first.age < _UNWRITTEN_SECONDS:  # its journal may not be written yet
+                    await asyncio.sleep(_LOOK_SECONDS)
+                else:  # what changes something is recorded before it is done: nothing was
+                    await self._ask(lambda store: store.forget_sent(scope, mark, first.run_id))  # noqa: B023
+
+    async def forget(self, sent: SentCall) -> None:
+        """Have a call be new once more, of which nothing ran."""
+        scope, mark, run_id = sent.caller.scope, _digest(str(sent.key)), str(sent.run_id)
+        await self._ask(lambda store: store.forget_sent(scope, mark, run_id))
+
+    async def _ask(self, question: Callable[[BackgroundStore], _T]) -> _T:
+        journal = self.background.journal
+        return await in_thread(Kind.DATABASE, lambda: question(journal.background()), charged=False)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def joined(answer: CallToolResult) -> CallToolResult:

@@ -127,14 +127,15 @@ class SkillTools:
         """Run a skill."""
         caller, connection = caller_of(ctx.request_context), connection_of(ctx.request_context)
         given = cast("dict[str, Json]", arguments)
-        request = RunSkillRequest(name, given, version, timeout_seconds, memory_mb, caller=caller)
+        sent = SentCall.of(ctx, caller, skill=[name, given, version, timeout_seconds, memory_mb, format])
+        run_id = sent.run_id
+        request = RunSkillRequest(name, given, version, timeout_seconds, memory_mb, caller=caller, run_id=run_id)
 
         async def run(client: Client) -> CallToolResult:
             asked = replace(request, caller=client.asking(caller))
             execution = await skills.run(self.context, asked, progress=client.progress)
             return self.answers.of(execution, connection, format)
 
-        sent = SentCall.of(ctx, caller, skill=[name, given, version, timeout_seconds, memory_mb, format])
         return await self.conversations.hold(ctx, run, sent=sent)
 
     @mcp_tool(

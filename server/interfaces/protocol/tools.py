@@ -37,7 +37,7 @@ from .elicitation import Client, Conversations
 from .privacy_tools import PrivacyTools
 from .registry_tools import RegistryTools
 from .schedule_tools import ScheduleTools
-from .sent_calls import SentCall
+from .sent_calls import SentBefore, SentCall
 from .skill_tools import SkillTools
 from .statistics_report import Statistics, statistics_of
 from .strict_tool import StrictTool, mcp_tool, tools_by
@@ -86,11 +86,10 @@ def tools_of(app: App) -> list[StrictTool]:
     settings = app.settings
     answers = RunAnswers(settings.output_format)
 
-    async def recorded(ctx: Context[Any, Any], run_id: str) -> CallToolResult:
-        caller = caller_of(ctx.request_context)
-        return answers.of_state(await app.background.state(run_id, caller.scope), connection_of(ctx.request_context))
+    def told(ctx: Context[Any, Any], state: RunState) -> CallToolResult:
+        return answers.of_state(state, connection_of(ctx.request_context))
 
-    conversations = Conversations(recorded=recorded)
+    conversations = Conversations(before=SentBefore(app.background), told=told)
     if settings.surface is Surface.BRIDGE:
         tools = tools_by(BridgeTools(app, conversations, answers))
         tools["run_python"].description = RUN_PYTHON
@@ -158,6 +157,7 @@ class _Runs:
         session = None if request.session is None else session_of(caller.scope, request.session)
         asked = request_told(replace(request, caller=LOCAL))
         sent = SentCall.of(ctx, caller, code=asked, background=request.background, form=form)
+        request = replace(request, run_id=sent.run_id)
 
         async def run(client: Client) -> CallToolResult:
             if request.background:

@@ -52,6 +52,7 @@ def request_to_send(request: CodeRequest, tenant: str, keys: ReplicaKeys) -> dic
         "kind": RUN,
         "tenant": tenant,
         **request_told(request),
+        "run_id": request.run_id,
         "origin": caller.origin,
         "bearer": keys.sealed_bearer(caller.bearer),
         "asks": caller.ask is not None,
@@ -68,7 +69,8 @@ def request_sent(head: Mapping[str, Any], keys: ReplicaKeys) -> CodeRequest:
     if identity is None or identity.tenant != head["tenant"]:
         raise ValueError("no identity of that tenant")
     bearer = keys.opened_bearer(head["bearer"])
-    return request_of(head, Caller(str(head["scope"]), identity=identity, origin=str(head["origin"]), bearer=bearer))
+    caller = Caller(str(head["scope"]), identity=identity, origin=str(head["origin"]), bearer=bearer)
+    return replace(request_of(head, caller), run_id=head.get("run_id"))
 
 
 class RemoteRuns:

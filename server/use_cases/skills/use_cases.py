@@ -162,6 +162,7 @@ class RunSkillRequest:
     memory_mb: int | None = None
     isolation: str = AUTO
     caller: Caller = LOCAL
+    run_id: str | None = None
 
 
 async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
@@ -448,6 +449,7 @@ async def request_to_run(context: SkillContext, request: RunSkillRequest) -> tup
         memory_mb=request.memory_mb,
         isolation=isolation,
         caller=request.caller,
+        run_id=request.run_id,
     )
     return code, skill
 

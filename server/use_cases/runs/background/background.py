@@ -314,7 +314,7 @@ async def executed_or_parked(
     if inner is None:
         return await execute(executor, request, progress=progress)
     parks = can_park(executor, request)
-    run_id = new_run_id()
+    run_id = request.run_id or new_run_id()
     open_question: dict[str, object] = {}
 
     async def ask(question: Question) -> Reply:
