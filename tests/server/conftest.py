@@ -1,7 +1,7 @@
 """Real servers for the tests of this folder, in a process of their own or in that of the tests.
 
 What depends on a process or a transport has `http_process`, `stdio` or `caller`. Everything else has `http_server`,
-which is a thread of the tests' process, or `in_this_process`: these cost a third.
+which is a thread of the tests' process, or `in_this_process`: these cost a tenth.
 """
 
 from __future__ import annotations

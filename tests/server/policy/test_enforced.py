@@ -286,7 +286,7 @@ ASKED = (
     ("list_tool_categories", {}),
 )
 IN_CODE = (
-    "list_servers()",
+    "[{**each, 'since': None} for each in list_servers()]",
     "await call_tool('a' + 'dd', {'left': 1})",
     "await call_tool('other.' + 'add', {'left': 1})",
     "await call_tool('other.' + 'nothing', {'left': 1})",
