@@ -22,7 +22,7 @@ _TOKEN = re.compile(rf'(?<!\\)"(?:[^"\\]|\\.)*"|{_COMMENT}|[{{}}\[\]]', re.DOTAL
 _INDENT = re.compile(r'\n([ \t]+)"')
 _YAML_INDENT = re.compile(r"([ ]+)[^\s#]")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_TOML_KEY = re.compile(r'([A-Za-z0-9_-]+)|("(?:[^"\\]|\\.)*")')
+_TOML_KEY = re.compile(r'([A-Za-z0-9_-]+)|((?<!\\)"(?:[^"\\]|\\.)*")')
 
 
 class Insertion(NamedTuple):

@@ -65,7 +65,7 @@ _JOINED = re.compile(
     r"post|project|record|repo|room|task|team|thread|ticket|transaction|user)(?:ids?|names?|paths?|urls?|numbers?)"
 )
 """Names of two words that are written as one."""
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_WORD = re.compile(r"(?:[A-Z](?![a-z]))++|[A-Z]?[a-z]++|[0-9]++")
 _NUMBERED = frozenset({"number", "no", "nr", "num", "code"})
 """Words that mean an identifier behind another word, as in `card_number`; alone they mean little."""
 
