@@ -205,7 +205,7 @@ _NO_SPEAKER = frozenset(
     "Read More Ref Reference Chapter Section Table Figure Appendix Important Tip Caution Attention Please Thanks Hello Team All Everyone Support Sales".split()
 )
 _CARD_LINE = re.compile(
-    r"(?m)^(?:item\d{1,2}\.)?(N|FN|TEL|ADR|BDAY|ORGANIZER|ATTENDEE|NICKNAME)((?:;[^:\n]{0,300})?):([^\r\n]{1,500})"
+    r"(?mi)^(?:[\w-]{1,20}\.)?(N|FN|TEL|ADR|BDAY|ORGANIZER|ATTENDEE|NICKNAME)((?:;[^:\n]{0,300})?):([^\r\n]{1,500})"
 )
 _COMMON_NAME = re.compile(r"CN=\"?([^\";:]{1,80})")
 _PARTS = re.compile(r"[^;,]{1,200}")
@@ -241,7 +241,7 @@ def people(text: str) -> Iterator[Finding]:
     for match in _DISTINGUISHED.finditer(text) if "cn=" in lower else ():
         if looks_like_full_name(match[1]):
             yield Finding(*match.span(1), PiiType.PERSON, 0.75)
-    if "BEGIN:V" in text:
+    if "begin:v" in lower:
         yield from _contact_cards(text)
 
 
@@ -265,7 +265,7 @@ def _contact_cards(text: str) -> Iterator[Finding]:
         "BDAY": PiiType.DATE_OF_BIRTH,
     }
     for line in _CARD_LINE.finditer(text):
-        name, start = line[1], line.start(3)
+        name, start = line[1].upper(), line.start(3)
         if name in ("N", "ADR"):
             for part in _PARTS.finditer(line[3]):
                 yield Finding(start + part.start(), start + part.end(), kinds[name], 0.85)

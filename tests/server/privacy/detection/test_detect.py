@@ -413,3 +413,11 @@ def test_the_words_of_mail_and_calendars_are_nobody(balanced: Detector) -> None:
         "TRANSP:TRANSPARENT\nEND:VEVENT\nEND:VCALENDAR\n"
     )
     assert balanced.find(event) == []
+
+
+def test_a_card_in_small_letters_is_a_card(fast: Detector) -> None:
+    card = (
+        "home.begin:vcard\nfn:Quenby Astor\nbday;value=date:1963-09-21\nhome.tel;type=fax:+49 3581 123456\nend:vcard\n"
+    )
+    found = {card[each.start : each.end]: each.type for each in fast.find(card)}
+    assert found == {"Quenby Astor": "PERSON", "1963-09-21": "DOB", "+49 3581 123456": "PHONE"}
