@@ -41,6 +41,7 @@ from ...governance.questions import (
     with_clauses,
 )
 from ...governance.scopes import is_one_user
+from ...privacy.gates.tool_gate import kinds_sent
 from ..upstream_tools import approval, discovery
 from ..upstream_tools.approval import Decision
 from ..upstream_tools.wiring import config_of
@@ -385,9 +386,10 @@ async def approved(
     other yes covers it, and its own covers nothing else.
     """
     kept, approvals = tool if kept_as is None else replace(tool, name=kept_as), calls.approvals
-    call = with_clauses(await _asked_call(privacy, calls, kept, arguments), sourced.clauses)
+    call = await _asked_call(privacy, calls, kept, arguments)
     if not sourced.is_alone and (approvals.spend(call.key) or await _is_ruled(registry, calls, kept, call)):
         return
+    call = with_clauses(call, await _clauses(privacy, calls, sourced, arguments))
     if calls.caller.ask is None:
         told = " ".join(f"{clause}." for clause in call.clauses) if sourced.is_alone else ""
         await _fail(registry, calls, tool, f"{_why_unasked(calls, tool, server)} {told}".rstrip())
@@ -427,6 +429,18 @@ async def _asked_call(privacy: Privacy, calls: Calls, tool: Tool, arguments: Map
         return call
 
     return await in_thread(Kind.SEARCH, asked)
+
+
+async def _clauses(
+    privacy: Privacy, calls: Calls, sourced: JudgedCall, arguments: Mapping[str, Json]
+) -> dict[str, str]:
+    """Return what is said of each argument: where its value stands, and which kinds of personal data go with it."""
+    clauses = dict(sourced.clauses)
+    for name, counts in (await kinds_sent(privacy, calls.caller, arguments)).items():
+        kinds = ", ".join(kind if count == 1 else f"{kind} ({count})" for kind, count in sorted(counts.items()))
+        said = f"{name} carries personal data: {kinds}"
+        clauses[name] = f"{clauses[name]}; {said}" if name in clauses else said
+    return clauses
 
 
 async def _ask_alone(calls: Calls, ask: Ask, waiting: WaitingCall) -> None:
