@@ -274,7 +274,9 @@ class Reply(_Model):
 
     def as_to(self, answered: Question, asked: Question) -> Reply:
         """Return what it says of the calls of a question, of which it answered at least these."""
-        no = {answered.calls[number - 1].key for number in self.refused if number <= len(answered.calls)}
+        if any(not 1 <= number <= len(answered.calls) for number in self.refused):
+            return Reply(reason=self.reason)
+        no = {answered.calls[number - 1].key for number in self.refused}
         refused = [number for number, each in enumerate(asked.calls, 1) if each.key in no]
         return self.changed(refused=tuple(refused))
 

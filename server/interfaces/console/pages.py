@@ -150,6 +150,10 @@ async def _skills(view: View) -> Data:
     return cast("Data", await skills.listed(view.app.skills, view.query.get("query") or None, None, 200))
 
 
+_DIFFERENCE_LINES_MAX = 1_000
+"""The time that difflib takes may grow by the square of this."""
+
+
 async def _skill(view: View) -> Data:
     name = view.named["skill"]
     version, before = _number(view, "version"), _number(view, "before")
@@ -164,7 +168,10 @@ async def _skill(view: View) -> Data:
         earlier = await skills.load(view.app.skills, name, before)
         pair = earlier["code"].splitlines(), loaded["code"].splitlines()
         names = f"version {before}", f"version {loaded['version']}"
-        told["difference"] = [*difflib.unified_diff(*pair, *names, lineterm="")]
+        if max(map(len, pair)) > _DIFFERENCE_LINES_MAX:
+            told["difference"] = [f"A version has more than {_DIFFERENCE_LINES_MAX} lines. Compare them elsewhere."]
+        else:
+            told["difference"] = await asyncio.to_thread(lambda: [*difflib.unified_diff(*pair, *names, lineterm="")])
     return told
 
 

@@ -89,7 +89,10 @@ class View:
         tenant = self.query.get("tenant") or None
         home = self.app.home
         if tenant is None or (tenant == home.tenant and not self.viewer.is_operator):
-            return HereInServer(self.operators.settings, home, self.open_homes)
+            own = HereInServer(self.operators.settings, home, self.open_homes)
+            if not self.viewer.is_operator:  # of `default` too: else its home would stand for those of all tenants
+                own.chosen.tenants_home = home.tenant
+            return own
         known = {each.id for each in TenantStore(self.operators.database()).all()} if self.viewer.is_operator else set()
         if tenant == DEFAULT_TENANT and self.viewer.is_operator:
             own = HereInServer(self.operators.settings, home, self.open_homes)

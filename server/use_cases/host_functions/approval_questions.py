@@ -534,6 +534,8 @@ async def _answer(calls: Calls, ask: Ask, question: Question, tools: Collection[
     decision = "none"
     try:
         reply = await ask(question)
+        if any(not 1 <= number <= len(question.calls) for number in reply.refused):
+            reply = Reply(reason=reply.reason or "The user said no to a call that the question does not have.")
         decision = "declined" if reply.choice is None else f"approved: {reply.choice or THIS_CALL}"
         decision += f", but for {len(reply.refused)}" if reply.choice is not None and reply.refused else ""
     finally:

@@ -34,7 +34,7 @@ from ..journal.replaying import OUTCOME_UNKNOWN
 from ..upstream_tools import approval, discovery
 from ..upstream_tools.approval import Decision
 from ..upstream_tools.large_json import chars_of
-from ..upstream_tools.registry import Registry
+from ..upstream_tools.registry import Look, Registry
 from ..upstream_tools.tool_rules import READ_RESOURCE, resource_reader
 from ..upstream_tools.wiring import config_of
 from .approval_questions import approved, is_granted, judge_calls
@@ -113,10 +113,8 @@ class RegistryCalls:
                     return await self._noted_down(calls, tool, fitting, approval.may_write(tool, server))
                 if not server.only_reads(tool):
                     who.require(Right.TOOLS_WRITE)
-                if decision is Decision.ASK or sourced.is_alone:
-                    await self._approved(line, tool, server, fitting, sourced)
-                    look.end()
-                await signed_in(registry, calls, server)
+                asks = decision is Decision.ASK or sourced.is_alone
+                await self._agreed(line, tool, server, fitting, sourced if asks else None, look=look)
                 await line.sent()
                 may_change = not server.only_reads(tool)
                 if may_change:
@@ -230,12 +228,25 @@ class RegistryCalls:
         line.sources = sourced.audited
         return sourced
 
-    async def _approved(
-        self, line: AuditedCall, tool: Tool, server: ServerConfig, given: Mapping[str, Json], sourced: JudgedCall
+    async def _agreed(
+        self,
+        line: AuditedCall,
+        tool: Tool,
+        server: ServerConfig,
+        given: Mapping[str, Json],
+        asks: JudgedCall | None,
+        *,
+        look: Look,
     ) -> None:
+        """Return once a user said yes to what is asked about, and signed in: what forbids it by then is heeded."""
         calls = line.calls
-        await approved(self.registry, self.privacy, calls, tool, server=server, arguments=given, sourced=sourced)
-        line.approved()
+        if asks is not None:
+            await approved(self.registry, self.privacy, calls, tool, server=server, arguments=given, sourced=asks)
+            line.approved()
+            look.end()
+        await signed_in(self.registry, calls, server)
+        if not look.holds:
+            await self._judged(line, tool, asks or UNJUDGED)
 
     async def _sent(self, calls: Calls, server: ServerConfig, tool: Tool, arguments: Mapping[str, Json]) -> ToolResult:
         told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)

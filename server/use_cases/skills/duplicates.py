@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from ...base.errors import ServerError
@@ -33,6 +34,8 @@ THIRD = 3
 _PROGRAMS_MAX = 10_000
 _PROGRAM_CHARS_MAX = 100_000
 _LINES_LEAST = 2
+_DEFINES_MAX = 50
+"""Functions of a program that are compared with skills."""
 _DEFINES = re.compile(r"^(?:async )?def ([^\W\d]\w{0,63})\(([^)\n]{0,500})\)", re.MULTILINE)
 _SKILLS_OWN = ("save_skill(", "call_skill(")
 
@@ -128,6 +131,9 @@ class SkillHints:
     known: Callable[[], Mapping[str, SkillSummary]]
     _ran: Lru[tuple[str, bytes], int] = field(default_factory=lambda: Lru(_PROGRAMS_MAX))
     _saved: Lru[tuple[str, bytes], str] = field(default_factory=lambda: Lru(_PROGRAMS_MAX))
+    _by_words: tuple[object, dict[tuple[frozenset[str], object], SkillSummary]] = field(
+        default_factory=lambda: (None, {})
+    )
 
     def saved(self, scope: str, code: str, name: str) -> None:
         """Note that a program of a caller was saved as a skill."""
@@ -139,7 +145,8 @@ class SkillHints:
             return None
         key = caller.scope, _digest(code)
         times = self._ran[key] = self._ran.get(key, 0) + 1
-        for match in _DEFINES.finditer(code) if caller.identity.may(Right.SKILLS_READ) else ():
+        defines = islice(_DEFINES.finditer(code), _DEFINES_MAX) if caller.identity.may(Right.SKILLS_READ) else ()
+        for match in defines:
             if (skill := self._written_again(match[1], match[2])) is not None:
                 return f"There is a skill that does this: call {call_of(skill.signature)} instead of writing it."
         if times != THIRD or len(code.strip().splitlines()) < _LINES_LEAST:
@@ -156,11 +163,17 @@ class SkillHints:
         same = known.get(name)
         if same is not None and parameters_in(same.signature) == taken:
             return same
-        own = frozenset(name.casefold().split("_")) - {""}
-        for each in known.values() if taken and len(own) > 1 else ():
-            if own == frozenset(each.name.casefold().split("_")) and parameters_in(each.signature) == taken:
-                return each
-        return None
+        if self._by_words[0] is not known:
+            by_words: dict[tuple[frozenset[str], object], SkillSummary] = {}
+            for each in known.values():
+                by_words.setdefault((_words_in(each.name), parameters_in(each.signature)), each)
+            self._by_words = known, by_words
+        own = _words_in(name)
+        return self._by_words[1].get((own, taken)) if taken and len(own) > 1 else None
+
+
+def _words_in(name: str) -> frozenset[str]:
+    return frozenset(name.casefold().split("_")) - {""}
 
 
 def _digest(code: str) -> bytes:

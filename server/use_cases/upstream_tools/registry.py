@@ -148,6 +148,11 @@ class Look:
     wired: Wired | None = None
     has_extras: bool = False
 
+    @property
+    def holds(self) -> bool:
+        """Whether it still holds."""
+        return time.monotonic() < self.until
+
     def end(self) -> None:
         """Look anew from now on: for instance after somebody was asked."""
         self.until = 0.0
@@ -309,7 +314,7 @@ class Registry:
 
     def _look(self) -> Look:
         look = _LOOK.get()
-        return look if look is not None and look.registry is self and time.monotonic() < look.until else Look(self, 0.0)
+        return look if look is not None and look.registry is self and look.holds else Look(self, 0.0)
 
     async def _refresh_extras(self) -> None:
         look = self._look()
