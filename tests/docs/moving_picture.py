@@ -6,6 +6,7 @@ skill that a new conversation finds. The picture is an SVG whose lines appear on
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import re
@@ -149,5 +150,12 @@ text {{ font: 13.4px ui-monospace, Menlo, Consolas, monospace; white-space: pre 
 """
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", type=Path)
+    chosen = parser.parse_args()
+    chosen.file.write_text(drawn(asyncio.run(played())), encoding="utf-8")
+
+
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(drawn(asyncio.run(played())), encoding="utf-8")
+    main()

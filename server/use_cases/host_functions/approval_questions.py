@@ -446,7 +446,7 @@ async def _clauses(
 async def _ask_alone(calls: Calls, ask: Ask, waiting: WaitingCall) -> None:
     """Ask about one call by itself, with a yes that covers nothing else."""
     call, tool, server = waiting.call, waiting.tool, waiting.server
-    question = _question(calls, [call], [(tool, server)], approval.COVERS_CALL, [], first=(THIS_CALL,)).changed(
+    question = _question(calls, [call], [(tool, server)], approval.COVERS_ALONE, [], first=(THIS_CALL,)).changed(
         rules=(), choices=(THIS_CALL,)
     )
     try:

@@ -117,8 +117,13 @@ class CodeRequest:
     asked_at: str | None = None
     """The `traceparent` of what asked for it, where it was queued and telemetry is on."""
 
+    is_plain: bool = False
+    """The code is without what a message has around it, of which only the outermost is taken off."""
+
     def __post_init__(self) -> None:
-        object.__setattr__(self, "code", plain_code(self.code))
+        if not self.is_plain:
+            object.__setattr__(self, "code", plain_code(self.code))
+            object.__setattr__(self, "is_plain", True)
 
 
 def request_told(request: CodeRequest) -> dict[str, object]:

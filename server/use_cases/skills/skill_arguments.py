@@ -57,6 +57,7 @@ NAME_CHARS_MAX = 64
 _MODULES = frozenset({"skills", "tools", "mcp", "result"})
 _TOOLS = frozenset(
     {"execute_code", "get_run", "run_skill", "delete_skill", "review_skills", "list_tool_categories"}
+    | {"add_schedule", "list_schedules", "remove_schedule"}
     | {
         "get_execution_stats",
         "write_workspace_file",

@@ -47,6 +47,7 @@ COVERS_CALL = (
     f'A yes covers no other call; "{THIS_RUN}" covers each further call in this run that names the same parties, '
     "places and sums."
 )
+COVERS_ALONE = "A yes covers this call and no other."
 COVERS_RUN = (
     "It was asked about before in this run: a yes now holds for each further call of it in this run that names the "
     "same parties, places and sums."

@@ -212,5 +212,5 @@ def sent(given: int, others: int) -> dict[str, Any]:
     ("given", "others"), [(ARGUMENTS_JUDGED_MAX + 1, 0), (0, ARGUMENTS_JUDGED_MAX + 1), (ARGUMENTS_JUDGED_MAX, 1)]
 )
 def test_a_call_with_more_arguments_than_are_judged_is_left_to_the_call(given: int, others: int) -> None:
-    [place] = read_places([["up.run", 1, False, [sent(given, others), sent(ARGUMENTS_JUDGED_MAX, 0)], 1]])["up.run"]
+    [place] = read_places([["up.run", 1, False, [sent(given, others), sent(ARGUMENTS_JUDGED_MAX, 0)], 1, []]])["up.run"]
     assert [len(call.given) for call in place.calls] == [ARGUMENTS_JUDGED_MAX]

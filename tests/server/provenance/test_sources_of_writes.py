@@ -57,7 +57,7 @@ async def test_a_party_of_a_text_is_asked_about_by_itself_in_later_runs_too(bank
             assert sources(await caller.run(**given)) == {"recipient": "text", "amount": "program"}
     assert bank.paid() == [ALICE, THIEF, THIEF]
     assert len(user.asked) == 2
-    assert f'recipient "{THIEF}" stands only in the text of bank.read_file("bill.txt"), line 4.' in user.asked[0]
+    assert f'recipient "{THIEF}" stands only in the text of bank.read_file("bill.txt"), line 4' in user.asked[0]
 
 
 async def test_a_no_keeps_one_party_from_being_paid_and_not_the_other(bank: Bank) -> None:
