@@ -166,13 +166,15 @@ def _in_plain(text: str, put: Put) -> str:
     if url is None:
         is_form = "&" in before + text[put.end : put.end + 1] and _FORM.fullmatch(before) is not None
         return quote(value, safe="") if is_form or _ESCAPED_BRACKET.match(text, put.start) else value
-    if _AUTHORITY.match(before, url.start()):
+    is_authority = _AUTHORITY.match(before, url.start()) is not None
+    if is_authority:
         if _HOST.fullmatch(value):
             return value
         if "@" not in text[put.end : put.end + _URL_CHARS_MAX].partition("/")[0]:
             raise DoesNotFit("the name of a host in a URL", put.entry)
     is_address = url[0] in {"mailto:", "tel:", "sms:"} and "?" not in before
-    return quote(value, safe="@+" if is_address else "")
+    # RFC 3986, 3.3 and 3.4: paths and queries have "@" and ":" as they are.
+    return quote(value, safe="@+" if is_address else "" if is_authority else "@:")
 
 
 # The notations that a text may be in.

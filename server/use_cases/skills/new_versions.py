@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, cast
 
 from ....skills_db.content import TOLD_MAX_CHARS
 from ....skills_db.skill_md import EXTRA_KEYS, ORIGIN
-from ....skills_db.tenants.shelf import publishing
 from ...base.errors import ServerError, SkillUnfit
 from ...base.identity import Right
 from .recordings import Replay
@@ -40,6 +39,8 @@ def kept_tags(tags: Sequence[str], last: StoredSkill | None) -> Sequence[str]:
     """Return the tags, or those of the last version where there are none; it is published by a new one's word alone."""
     if tags or last is None:
         return tags
+    from ....skills_db.tenants.shelf import publishing
+
     return [tag for tag in last.draft.tags if not publishing([tag])]
 
 

@@ -174,9 +174,10 @@ async def _ended(schedules: Schedules) -> bool:
 
 async def test_a_new_version_waits_for_a_yes_and_what_is_deleted_stops(bench: Bench) -> None:
     app, schedules = bench.app, bench.schedules
-    await save(app, WRITES.replace("def note", "def mark"), "mark")
-    await schedules.add(ScheduleRequest("daily", "mark", MORNING, {"word": "old "}))
-    await save(app, WRITES.replace("def note", "def mark").replace("write(word)", "write('new ')"), "mark")
+    mark = WRITES.replace("def note", "def mark").replace("word", "sign").replace("Note a", "Set a")
+    await save(app, mark, "mark")
+    await schedules.add(ScheduleRequest("daily", "mark", MORNING, {"sign": "old "}))
+    await save(app, mark.replace("write(sign)", "write('new ')"), "mark")
     assert "version 2 of mark waits for a yes" in (await the_one(schedules))["waits"]
     assert await fired(bench) == "ok"
     assert (await schedules.add(ScheduleRequest("daily")))["version"] == 2

@@ -11,6 +11,7 @@ from sealab.sandbox.job import Failure, Isolation, Job, Outcome, Status
 from sealab.server.app import App, running
 from sealab.server.base.home import Home
 from sealab.server.base.settings import Settings
+from sealab.server.governance.questions import NO, Question, Reply
 from sealab.server.use_cases.runs.execute import execute
 from sealab.server.use_cases.runs.placement import escalation
 from sealab.server.use_cases.runs.placement.escalation import told_of_full_python
@@ -90,9 +91,9 @@ async def test_where_nobody_can_be_asked_the_hint_says_what_the_operator_can_do(
 async def test_the_user_is_told_why_and_decides(approves: bool) -> None:
     asked: list[str] = []
 
-    async def user(question: str, _choices: object) -> str | None:
-        asked.append(question)
-        return "" if approves else None
+    async def user(question: Question) -> Reply:
+        asked.append(question.text)
+        return Reply(choice="") if approves else NO
 
     obstacle = await escalation._not_approved(REFUSED, user)
     assert "module 'numpy' is not available here" in asked[0]
