@@ -188,7 +188,7 @@ async def test_a_run_that_goes_on_here_brings_along_what_it_had_read(bank: Bank)
         run_id = bank.app.journal.store().runs(limit=1)[0].run_id
         lease_ends(bank.app.home.root, run_id)
         async with bank.caller() as caller:
-            assert "bank.send_money" in str((await resume(bank.app.executor, run_id)).report.error)
+            assert "bank.send_money" in str((await resume(bank.app.executor, run_id)).report["error"])
             report = await caller.run(pay(repr(HEIR)))
     assert 'only in the text of bank.read_file("letter.txt")' in report["error"]["message"]
 
