@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import islice
-from typing import cast
+from typing import TypeVar
 
 from ....sandbox.job import Json
 from ...base.host_work import checked
@@ -46,6 +46,9 @@ _ITEMS_A_CHECK = 10
 """Values between two checkpoints: each may be looked for in a program of megabytes."""
 _REST = "\0more"
 """Stands for the values of an argument beyond `_ITEMS_MAX`. They count as text."""
+
+
+_K, _V = TypeVar("_K"), TypeVar("_V")
 
 
 class Source(StrEnum):
@@ -163,16 +166,9 @@ class Conversation:
             self._text_at[sighted.session] = sighted.at, number_
         if found.gives_orders:
             self.orders[sighted.called] = sighted.at
-        for kept, most in (
-            (self._fields, VALUES_MAX),
-            (self._texts, VALUES_MAX),
-            (self._answers, ANSWERS_MAX),
-            (self._text_at, ANSWERS_MAX),
-            (self.orders, ANSWERS_MAX),
-        ):
-            while len(kept) > most:
-                del kept[next(iter(cast("dict[object, object]", kept)))]
-                self._is_cut = True
+        self._is_cut |= _drop_oldest(self._fields, VALUES_MAX) | _drop_oldest(self._texts, VALUES_MAX)
+        self._is_cut |= _drop_oldest(self._answers, ANSWERS_MAX) | _drop_oldest(self._text_at, ANSWERS_MAX)
+        self._is_cut |= _drop_oldest(self.orders, ANSWERS_MAX)
 
     def name(self, values: Iterable[object]) -> None:
         """Take values that a program or a call named."""
@@ -187,8 +183,7 @@ class Conversation:
         now = time.time()
         for each in digests:
             self._written[each] = now
-        while len(self._written) > VALUES_MAX:
-            del self._written[next(iter(self._written))]
+        _drop_oldest(self._written, VALUES_MAX)
 
     def in_texts(self, values: Iterable[str]) -> dict[str, str]:
         """Return which of some values stand only in texts, with the call whose text that is."""
@@ -219,8 +214,7 @@ class Conversation:
         for run_id, number_ in runs.items():
             self.known_runs.pop(run_id, None)
             self.known_runs[run_id] = number_
-        while len(self.known_runs) > RUNS_MAX:
-            del self.known_runs[next(iter(self.known_runs))]
+        _drop_oldest(self.known_runs, RUNS_MAX)
 
     def cut(self) -> None:
         """Take that not all is known: what is not known counts as text from now on."""
@@ -358,7 +352,7 @@ def leaves(value: Json) -> Iterator[Json]:
         each = left.pop()
         if isinstance(each, Mapping):
             left += each.values()
-            left += filter(key_has_form, each)
+            left += [key for key in each if key_has_form(key)]
         elif isinstance(each, list):
             left += each
         elif each is not None and not isinstance(each, bool) and each != "":
@@ -376,6 +370,14 @@ _LITERALS_MAX = 2_000
 def literals_of(code: str) -> list[str]:
     """Return what stands between quotes in code, the first of many: its literals, and what is between two of them."""
     return [each[0] for each in islice(_LITERAL.finditer(code), _LITERALS_MAX)]
+
+
+def _drop_oldest(kept: dict[_K, _V], most: int) -> bool:
+    """Drop what is beyond so many entries, and return whether that was any."""
+    is_full = len(kept) > most
+    while len(kept) > most:
+        del kept[next(iter(kept))]
+    return is_full
 
 
 def _form(value: object) -> bytes:
