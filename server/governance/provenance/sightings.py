@@ -48,7 +48,8 @@ _REST = "\0more"
 """Stands for the values of an argument beyond `_ITEMS_MAX`. They count as text."""
 
 
-_K, _V = TypeVar("_K"), TypeVar("_V")
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 
 
 class Source(StrEnum):
