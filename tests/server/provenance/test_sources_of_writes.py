@@ -15,6 +15,7 @@ from sealab.server.base.settings import Profile, Switch
 from sealab.server.governance.caller import LOCAL
 from sealab.server.use_cases.runs.resume import resume
 
+from ...waiting import until
 from ..command_line import sealab
 from ..journal.test_resumed_runs import lease_ends
 from ..upstream_tools.test_approvals import User, yes
@@ -203,6 +204,15 @@ async def test_what_another_server_reads_later_in_a_run_is_known_too(bank: Bank)
         await bank.app.journal.stored()
         bank.app.executor.conversations.of(LOCAL.scope)._caught_up_until = 0.0  # it looks every half minute
         assert sources(await caller.run(pay(repr(WIDOW))))["recipient"] == "text"
+
+
+async def test_a_run_that_is_broken_off_here_is_read_from_the_journal_again(bank: Bank) -> None:
+    async with bank.caller() as caller:
+        known = bank.app.executor.conversations.of(LOCAL.scope).known_runs
+        run = asyncio.create_task(caller.run(READ + "import asyncio\nawait asyncio.sleep(20)"))
+        await until(lambda: bool(known))
+        run.cancel()
+        await until(lambda: not known)
 
 
 async def test_what_is_erased_while_a_server_is_at_work_is_soon_not_known_there(bank: Bank) -> None:
