@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from ....sandbox.job import Json
 from ...base.settings import Profile
-from .parties import SUMS, identifying
+from .parties import SUMS, VALUE_CHARS_MAX, identifying, parts_of
 from .reading import host_of
 from .sightings import Conversation, Origin, Program, Source, leaves
 
@@ -70,11 +70,13 @@ class JudgedCall:
     arguments: tuple[SourcedArgument, ...] = ()
     is_alone: bool = False
     conversation: Conversation | None = None
+    digests: tuple[int, ...] = ()
+    """Of what the arguments name."""
 
     def answered(self) -> None:
         """Note that the call was answered: what it named is known from then on."""
         if self.conversation is not None:
-            self.conversation.name(value for each in self.arguments for value in leaves(each.value))
+            self.conversation.named(self.digests)
 
     @property
     def clauses(self) -> dict[str, str]:
@@ -127,10 +129,11 @@ def judged(
     server: ServerConfig,
     arguments: Mapping[str, Json],
 ) -> JudgedCall:
-    """Return the sources of the arguments of a call that name something, and what the profile makes of them."""
+    """Return the sources of the arguments of a call that name something, and what the profile makes of them.
+
+    It takes as long as the arguments and the program are large, and so has its checkpoints.
+    """
     reads = server.only_reads(tool)
-    if reads and profile is not Profile.STRICT:
-        return UNJUDGED
     schema = tool.input_schema
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     found: list[SourcedArgument] = []
@@ -139,13 +142,15 @@ def judged(
         if not (_carries_out(name, value) if reads else identifying(name, _schema(stated), value)):
             continue
         origin = conversation.origin_of(value, session, program)
-        if server.known_parties and all(_is_listed(each, server.known_parties) for each in leaves(value)):
+        named = [*leaves(value)] if server.known_parties else []
+        if named and all(_is_listed(each, server.known_parties) for each in named):
             origin = Origin(Source.OPERATOR)
         is_free = any(fnmatchcase(f"{tool.name}.{name}", pattern) for pattern in server.free_arguments)
         is_first = origin.source is not Source.OPERATOR and conversation.is_first(value, session)
         found.append(SourcedArgument(name, value, _kind_of(name, value), origin, is_first, is_free))
     is_alone = profile is not Profile.OPEN and any(each.is_doubtful for each in found)
-    return JudgedCall(tuple(found), is_alone, conversation)
+    digests = conversation.digests(value for each in found for value in leaves(each.value))
+    return JudgedCall(tuple(found), is_alone, conversation, tuple(digests))
 
 
 def _schema(schema: object) -> Mapping[str, object]:
@@ -170,4 +175,18 @@ def _carries_out(name: str, value: Json) -> bool:
 
 
 def _is_listed(value: Json, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(str(value).casefold(), pattern.casefold()) for pattern in patterns)
+    """Return whether the operator vouches for a value as it stands, or for each part of it where it is a list."""
+    text, folded = str(value), [each.casefold() for each in patterns]
+    if len(text) > VALUE_CHARS_MAX:
+        return False
+    parts = parts_of(text.casefold())
+    return text.casefold() in folded or (
+        bool(parts) and all(any(_fits(part, pattern) for pattern in folded) for part in parts)
+    )
+
+
+def _fits(part: str, pattern: str) -> bool:
+    """Return whether a part is of a pattern; `*@corp.example` is no URL, and no address with another one before it."""
+    if ("@" in pattern or pattern.startswith("*.")) and any(part.count(each) > pattern.count(each) for each in "@/"):
+        return False
+    return fnmatchcase(part, pattern)

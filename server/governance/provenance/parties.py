@@ -69,12 +69,13 @@ _WORD = re.compile(r"(?:[A-Z](?![a-z]))++|[A-Z]?[a-z]++|[0-9]++")
 _NUMBERED = frozenset({"number", "no", "nr", "num", "code"})
 """Words that mean an identifier behind another word, as in `card_number`; alone they mean little."""
 
-_VALUE_CHARS_MAX = 2_000
+VALUE_CHARS_MAX = 2_000
 """A longer text is no address."""
 _VALUES_MAX = 20_000
 """Values within an argument that are looked at; one that has more counts as naming something."""
 _DEPTH_MAX = 16
 
+_BETWEEN = re.compile(r"[\s,;<>]+")
 _FORM = re.compile(
     r"""
     (?:mailto:)?[^\s@<>"]+@[^\s@<>"]+                       # a mail address, or a user at a host
@@ -100,17 +101,25 @@ _FORM = re.compile(
 def identifying(name: str, schema: Mapping[str, object], value: object) -> bool:
     """Return whether an argument names a party, a place or a sum.
 
-    `schema` is the JSON Schema of the argument alone, `value` its value as JSON. None, an empty value and a truth value
-    name nothing. Takes time linear in what it looks at, which is bounded.
+    `schema` is the JSON Schema of the argument alone, `value` its value as JSON. None and an empty value name nothing,
+    and a truth value only where it is a right: `is_admin`. Takes time linear in what it looks at, which is bounded.
     """
-    if value is None or isinstance(value, bool) or value in ("", [], {}):
+    if isinstance(value, bool):
+        return _is_right(name)
+    if value is None or value in ("", [], {}):
         return False
     if _said_by_name(name) or _said_by_schema(schema):
         return True
     for count, (key, at, each) in enumerate(_values_in(value, schema, 0)):
         if count >= _VALUES_MAX:
             return True
-        if key is not None and each not in (None, "", [], {}) and not isinstance(each, bool) and _said_by_name(key):
+        if key is not None and key_has_form(key):
+            return True
+        if isinstance(each, bool):
+            if key is not None and _is_right(key):
+                return True
+            continue
+        if key is not None and each not in (None, "", [], {}) and _said_by_name(key):
             return True
         if _said_by_schema(at) or (isinstance(each, str) and has_form(each)):
             return True
@@ -120,7 +129,17 @@ def identifying(name: str, schema: Mapping[str, object], value: object) -> bool:
 def has_form(text: str) -> bool:
     """Return whether a text as a whole has the form of an address, an account, a path or a sum."""
     stripped = text.strip()
-    return len(stripped) <= _VALUE_CHARS_MAX and _FORM.fullmatch(stripped) is not None
+    return len(stripped) <= VALUE_CHARS_MAX and _FORM.fullmatch(stripped) is not None
+
+
+def key_has_form(key: str) -> bool:
+    """Return whether a key of an object names somebody or something, as in `{"anna@example.org": "writer"}`."""
+    return not key.isidentifier() and (len(key) > VALUE_CHARS_MAX or any(map(has_form, (key, *parts_of(key)))))
+
+
+def parts_of(text: str) -> list[str]:
+    """Return the parts of a text that may be a list of addresses, each with a name before it."""
+    return [each for each in _BETWEEN.split(text) if each]
 
 
 def is_sum(name: str, value: object) -> bool:
@@ -128,6 +147,10 @@ def is_sum(name: str, value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return any(_singular(each.lower()) in SUMS for each in _WORD.findall(name))
+
+
+def _is_right(name: str) -> bool:
+    return any(_singular(each.lower()) in RIGHTS for each in _WORD.findall(name))
 
 
 def _said_by_name(name: str) -> bool:

@@ -126,8 +126,11 @@ def read(value: Json, digest: Digest, *, is_text: bool = False) -> Found:
         key, each = left.pop()
         if isinstance(each, Mapping):
             for name, inner in each.items():
-                if len(name) <= _FIELD_CHARS_MAX and not name.islower():
-                    found.fields[digest(exact(name))] = None
+                if len(name) <= _FIELD_CHARS_MAX and not (name.islower() and name.isidentifier()):
+                    if is_text:
+                        texts.append(name)
+                    else:
+                        found.fields[digest(exact(name))] = None
                 left.append((name, inner))
         elif isinstance(each, list):
             left += [(key, inner) for inner in each]

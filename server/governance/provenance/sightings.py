@@ -18,9 +18,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import islice
+from typing import TypeVar
 
 from ....sandbox.job import Json
+from ...base.host_work import checked
 from ...base.lru import Lru
+from .parties import key_has_form
 from .reading import Found, exact, host_of, loose, number
 
 WINDOW_SECONDS = 8 * 3600.0
@@ -28,6 +31,10 @@ CONVERSATIONS_MAX = 100
 """Callers whose conversations are known at once."""
 VALUES_MAX = 20_000
 """Values of a conversation in each form; of more the oldest are dropped, and what is not known then counts as text."""
+ANSWERS_MAX = 10_000
+"""Answers of a conversation, sessions that read texts, and texts that gave orders; the oldest are dropped likewise."""
+RUNS_MAX = 1_000
+"""Runs of a conversation that are not read from the journal again."""
 _LOOK_SECONDS = 600.0
 CATCH_UP_SECONDS = 30.0
 """How old it may be what a process knows of the journals that others write, and of what `sealab pii forget` erased."""
@@ -35,6 +42,14 @@ _PART_LEAST = 4
 _PARTS_MAX = 64
 _SHOWN_CHARS = 60
 _ITEMS_MAX = 1000
+_ITEMS_A_CHECK = 10
+"""Values between two checkpoints: each may be looked for in a program of megabytes."""
+_REST = "\0more"
+"""Stands for the values of an argument beyond `_ITEMS_MAX`. They count as text."""
+
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 
 
 class Source(StrEnum):
@@ -106,7 +121,7 @@ def shown_call(tool: str, arguments: Mapping[str, Json]) -> str:
 
 
 class Conversation:
-    """What one caller read and wrote. Used from one thread at a time."""
+    """What one caller read and wrote. Changed from one thread at a time; others may look values up meanwhile."""
 
     def __init__(self, key: bytes) -> None:
         self._hash = hashlib.blake2b(key=key, digest_size=8)
@@ -123,7 +138,8 @@ class Conversation:
         self._caught_up_until = 0.0
         self.orders: dict[str, float] = {}
         """The calls whose answers gave orders to an assistant, as they are shown, and when that was."""
-        self.known_runs: set[str] = set()
+        self.known_runs: dict[str, float] = {}
+        """The runs whose answers are known: each up to the call of this number, infinity for all of them."""
 
     def digest(self, form: bytes) -> int:
         """Return the keyed hash of a form of a value."""
@@ -133,6 +149,9 @@ class Conversation:
 
     def note(self, sighted: Sighted, found: Found) -> None:
         """Take what an answer named."""
+        self._is_cut |= not found.is_whole
+        if not (found.fields or found.texts or found.has_text or found.gives_orders):
+            return
         self._number += 1
         number_ = self._number
         self._answers[number_] = replace(sighted, gives_orders=found.gives_orders)
@@ -144,22 +163,28 @@ class Conversation:
             counts = first is not None and self._counts(first[0], sighted.session)
             self._texts[each] = first if first is not None and counts else (number_, line)
         if found.has_text:
+            self._text_at.pop(sighted.session, None)
             self._text_at[sighted.session] = sighted.at, number_
         if found.gives_orders:
             self.orders[sighted.called] = sighted.at
-        self._is_cut |= not found.is_whole
-        for kept in (self._fields, self._texts):
-            while len(kept) > VALUES_MAX:
-                del kept[next(iter(kept))]
-                self._is_cut = True
+        self._is_cut |= _drop_oldest(self._fields, VALUES_MAX) | _drop_oldest(self._texts, VALUES_MAX)
+        self._is_cut |= _drop_oldest(self._answers, ANSWERS_MAX) | _drop_oldest(self._text_at, ANSWERS_MAX)
+        self._is_cut |= _drop_oldest(self.orders, ANSWERS_MAX)
 
     def name(self, values: Iterable[object]) -> None:
         """Take values that a program or a call named."""
+        self.named(self.digests(values))
+
+    def digests(self, values: Iterable[object]) -> list[int]:
+        """Return the digests of values that are named."""
+        return [self.digest(_form(each)) for each in checked(values, every=_ITEMS_A_CHECK) if each != _REST]
+
+    def named(self, digests: Iterable[int]) -> None:
+        """Take the digests of what a program or a call named."""
         now = time.time()
-        for each in values:
-            self._written[self.digest(_form(each))] = now
-        while len(self._written) > VALUES_MAX:
-            del self._written[next(iter(self._written))]
+        for each in digests:
+            self._written[each] = now
+        _drop_oldest(self._written, VALUES_MAX)
 
     def in_texts(self, values: Iterable[str]) -> dict[str, str]:
         """Return which of some values stand only in texts, with the call whose text that is."""
@@ -185,6 +210,13 @@ class Conversation:
         alive = {each.session for each in self._answers.values() if each.at >= moment} - {None}
         self.erase({each.run_id for each in self._answers.values() if each.at < moment and each.session not in alive})
 
+    def know(self, runs: Mapping[str, float]) -> None:
+        """Take how far the answers of some runs are known; see `known_runs`. The last `RUNS_MAX` are kept."""
+        for run_id, number_ in runs.items():
+            self.known_runs.pop(run_id, None)
+            self.known_runs[run_id] = number_
+        _drop_oldest(self.known_runs, RUNS_MAX)
+
     def cut(self) -> None:
         """Take that not all is known: what is not known counts as text from now on."""
         self._is_cut = True
@@ -199,16 +231,17 @@ class Conversation:
 
     def is_first(self, value: Json, session: str | None) -> bool:
         """Return whether no answer and no call before named any of these values."""
-        return not any(
+        named = [*leaves(value)]
+        return bool(named) and not any(
             self.digest(_form(each)) in self._written
             or (found := self.origin(each, session, Program())).source is Source.FIELD
             or (found.source is Source.TEXT and found.is_exact)
-            for each in leaves(value)
+            for each in checked(named, every=_ITEMS_A_CHECK)
         )
 
     def origin_of(self, value: Json, session: str | None, program: Program) -> Origin:
         """Return the source of an argument: of several values in it that of the worst."""
-        found = [self.origin(each, session, program) for each in leaves(value)]
+        found = [self.origin(each, session, program) for each in checked(leaves(value), every=_ITEMS_A_CHECK)]
         return max(found, key=lambda each: _RISK.index(each.source), default=Origin(Source.PROGRAM))
 
     def origin(self, value: Json, session: str | None, program: Program) -> Origin:
@@ -217,6 +250,8 @@ class Conversation:
         What a program names that was sent before the first text with it was read is the program's, but where that text
         gives orders to an assistant.
         """
+        if value == _REST:
+            return Origin(Source.TEXT, is_exact=False)
         text = value if isinstance(value, str) else json.dumps(value)
         numeric = number(value)
         forms = [exact(text), *([] if numeric is None else [numeric])]
@@ -281,7 +316,7 @@ class Conversation:
         return reached.get(length) if length else None
 
     def _free_text(self, session: str | None) -> tuple[int, int] | None:
-        for of_session, (at, answer) in reversed(self._text_at.items()):
+        for of_session, (at, answer) in reversed([*self._text_at.items()]):
             if at >= time.time() - WINDOW_SECONDS or (session is not None and of_session == session):
                 return answer, 0
         return None
@@ -308,20 +343,24 @@ class Conversations:
 
 
 def leaves(value: Json) -> Iterator[Json]:
-    """Give the texts and numbers of an argument, the first `_ITEMS_MAX`; the rest as one text, which nothing has."""
+    """Give the texts and numbers of an argument, and the keys that name something.
+
+    These are the first `_ITEMS_MAX`; `_REST` stands for those beyond.
+    """
     left: list[Json] = [value]
     count = 0
     while left:
         each = left.pop()
         if isinstance(each, Mapping):
             left += each.values()
+            left += [key for key in each if key_has_form(key)]
         elif isinstance(each, list):
             left += each
         elif each is not None and not isinstance(each, bool) and each != "":
             yield each
             count += 1
             if count >= _ITEMS_MAX and left:
-                yield json.dumps(left)
+                yield _REST
                 return
 
 
@@ -332,6 +371,14 @@ _LITERALS_MAX = 2_000
 def literals_of(code: str) -> list[str]:
     """Return what stands between quotes in code, the first of many: its literals, and what is between two of them."""
     return [each[0] for each in islice(_LITERAL.finditer(code), _LITERALS_MAX)]
+
+
+def _drop_oldest(kept: dict[_K, _V], most: int) -> bool:
+    """Drop what is beyond so many entries, and return whether that was any."""
+    is_full = len(kept) > most
+    while len(kept) > most:
+        del kept[next(iter(kept))]
+    return is_full
 
 
 def _form(value: object) -> bytes:

@@ -149,12 +149,14 @@ class RegistryCalls:
             entry.tool, entry.found = tool.full_name, True
             config, decision = await self._judged(line, tool)
             given = await self._given_to_tool(calls, tool, config, {"uri": uri})
-            if decision is Decision.ASK:
-                await approved(registry, self.privacy, calls, tool, server=config, arguments=given, kept_as=_KEPT_AS)
-                line.approved()
+            sourced = await self._sourced(line, tool, config, given)
+            config, decision = await self._judged(line, tool, sourced)
+            if decision is Decision.ASK or sourced.is_alone:
+                await self._approved(line, tool, config, given, sourced, kept_as=_KEPT_AS)
             await line.sent()
             read = partial(registry.read_resource, tool.server, cast("str", given["uri"]), keep=calls.attachments.keep)
             value = await with_sign_in(registry, calls, config, lambda owner: read(owner=owner))
+            sourced.answered()
             line.chars_out = await chars_of(value)
             _pay(calls, line.chars_out)
             return value if save_to is None else await Saving(calls, call, self.save).value(value, save_to)
@@ -224,7 +226,7 @@ class RegistryCalls:
         if sources is None or line.calls.dry_run:
             return UNJUDGED
         await sources.caught_up()
-        sourced = sources.judge(tool, server, arguments, line.calls.skill_sources)
+        sourced = await sources.judge(tool, server, arguments, line.calls.skill_sources)
         line.sources = sourced.audited
         return sourced
 
@@ -239,14 +241,26 @@ class RegistryCalls:
         look: Look,
     ) -> None:
         """Return once a user said yes to what is asked about, and signed in: what forbids it by then is heeded."""
-        calls = line.calls
         if asks is not None:
-            await approved(self.registry, self.privacy, calls, tool, server=server, arguments=given, sourced=asks)
-            line.approved()
+            await self._approved(line, tool, server, given, asks)
             look.end()
-        await signed_in(self.registry, calls, server)
+        await signed_in(self.registry, line.calls, server)
         if not look.holds:
             await self._judged(line, tool, asks or UNJUDGED)
+
+    async def _approved(
+        self,
+        line: AuditedCall,
+        tool: Tool,
+        server: ServerConfig,
+        given: Mapping[str, Json],
+        sourced: JudgedCall,
+        *,
+        kept_as: str | None = None,
+    ) -> None:
+        ask = partial(approved, self.registry, self.privacy, line.calls, tool, server=server, arguments=given)
+        await ask(sourced=sourced, kept_as=kept_as)
+        line.approved()
 
     async def _sent(self, calls: Calls, server: ServerConfig, tool: Tool, arguments: Mapping[str, Json]) -> ToolResult:
         told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, cast
 
 from ....sandbox.errors import HostCallError
@@ -18,8 +19,9 @@ from ....sandbox.wire.bounded_json import is_light
 from ....tools_registry.errors import ToolFailed
 from ...base.host_call import Answer, Answers, HostCall
 from ...base.host_work import Kind, in_thread
-from ...governance.provenance.judging import JudgedCall, judged
-from ...governance.provenance.reading import Found, loose, number, read
+from ...base.settings import Profile
+from ...governance.provenance.judging import UNJUDGED, JudgedCall, judged
+from ...governance.provenance.reading import Digest, Found, loose, number, read
 from ...governance.provenance.sightings import (
     WINDOW_SECONDS,
     Conversation,
@@ -33,8 +35,8 @@ from ...governance.provenance.sightings import (
 if TYPE_CHECKING:
     from ....tools_registry.configuration import ServerConfig
     from ....tools_registry.models import Tool
-    from ...base.settings import Profile
     from ..journal.earlier_answers import EarlierAnswers
+    from ..journal.replaying import RecordedCall
 
 _LOG = logging.getLogger(__name__)
 _FILES = frozenset({"read_file", "file_open", "file_read"})
@@ -54,19 +56,21 @@ class RunSources:
     run_id: str
     session: str | None = None
     program: Program = field(default_factory=Program)
-    earlier: Callable[[Collection[str]], EarlierAnswers] | None = None
-    """Reads what runs were answered that are none of these; None where no run is journaled. Blocks."""
+    earlier: Callable[[Mapping[str, float]], EarlierAnswers] | None = None
+    """Reads what runs were answered beyond what is known of them; None where no run is journaled. Blocks."""
     writes: dict[tuple[str, str, str], None] = field(default_factory=dict)
     """The tool, the argument and the source of each argument of a write that names something."""
     label: dict[str, str] = field(default_factory=dict)
     """What servers say of the flow of what the run was given (`_meta.ifc`), all together."""
     orders: dict[str, None] = field(default_factory=dict)
     """The calls of this run whose answers gave orders to an assistant."""
+    _in_skills: tuple[tuple[str, ...], Callable[[str], bool]] = ((), lambda _: False)
+    """The codes of the skills that the program names, and whether these hold a text."""
 
     async def begun(self, code: str, values: Mapping[str, Json], *, is_full: bool) -> None:
         """Take what the program names. Full Python reads files without asking for them: all may be free text."""
         self.conversation.drop_before(time.time() - WINDOW_SECONDS)
-        self.conversation.known_runs.add(self.run_id)
+        self.conversation.know({self.run_id: math.inf})
         if is_full:
             sighted = Sighted("the workspace", self.run_id, self.session)
             self.conversation.note(sighted, Found(has_text=True))
@@ -115,26 +119,32 @@ class RunSources:
         elif name in _FILES:
             tool, asked, is_text = "read_file", {"filename": arguments.get("filename")}, True
             value = _text_of(value, arguments)
-        look = partial(read, value, self.conversation.digest, is_text=is_text)
-        found = look() if is_light(value) else await in_thread(Kind.ANSWERS, look, charged=False)
-        at = time.time() if at is None else at
-        self._take(Sighted(shown_call(tool or name, asked), self.run_id, self.session, at), found, asked)
+        look = partial(_new_in, value, asked, self.conversation.digest, is_text=is_text)
+        is_small = is_light(cast("Json", [value, asked]))
+        found = look() if is_small else await in_thread(Kind.ANSWERS, look, charged=False)
+        sighted = Sighted(shown_call(tool or name, asked), self.run_id, self.session, time.time() if at is None else at)
+        self.conversation.note(sighted, found)
+        if found.gives_orders:
+            self.orders[sighted.called] = None
+
+    async def note_recorded(self, call: RecordedCall, at: float | None = None) -> None:
+        """Note what a call gave of which the journal has the answer."""
+        error = None if call.reply is None else call.reply.get("error")
+        if call.name not in _READING or call.reply is None:
+            return
+        if call.succeeded:
+            is_text = call.label.get("integrity") in _UNTRUSTED
+            await self.note(call.name, call.arguments, call.answer, is_text=is_text, at=at)
+            self._join(call.label)
+        elif isinstance(error, Mapping) and error.get("type") == "ToolError":
+            given = [error.get("message"), error.get("details")]
+            await self.note(call.name, call.arguments, given, is_text=True, at=at)
 
     def _join(self, label: Mapping[str, str]) -> None:
         """Take a label into that of the run: the less trusted, and the more confidential."""
         for key, value in label.items():
             if key not in self.label or value in _UNTRUSTED or (key == "confidentiality" and value != "public"):
                 self.label[key] = value
-
-    def _take(self, sighted: Sighted, found: Found, asked: Mapping[str, Json]) -> None:
-        digest = self.conversation.digest
-        for each in leaves(asked):
-            for form in (loose(str(each)), number(each)):
-                if form is not None:
-                    found.texts.pop(digest(form), None)
-        self.conversation.note(sighted, found)
-        if found.gives_orders:
-            self.orders[sighted.called] = None
 
     def note_skill(self, name: str, extra: Mapping[str, Json]) -> None:
         """Note that the run has a skill: what of its code was taken out of texts counts as standing in these."""
@@ -159,26 +169,31 @@ class RunSources:
             self.conversation.cut()
             return
         for each in earlier.answers:
-            if each.name in _READING:
-                known.add(each.run_id)
-                of_run = replace(self, run_id=each.run_id, session=each.session, orders={})
-                await of_run.note(each.name, each.arguments, each.answer, at=each.at)
+            of_run = replace(self, run_id=each.run_id, session=each.session, orders={}, label={})
+            await of_run.note_recorded(each.call, each.at)
+        self.conversation.know(earlier.known)
         if not earlier.is_whole:
             self.conversation.cut()
         self.conversation.erase(earlier.erased)
 
-    def judge(
+    async def judge(
         self, tool: Tool, server: ServerConfig, arguments: Mapping[str, Json], skills: Mapping[str, str]
     ) -> JudgedCall:
         """Return the sources of the arguments of a call, and whether it is asked about by itself.
 
         `skills` are the codes of skills that the program names. Those of a call that writes go into the report.
         """
+        if server.only_reads(tool) and self.profile is not Profile.STRICT:
+            return UNJUDGED
         named = self.program
         if skills:
-            in_skills = text_of(*skills.values())
+            codes = tuple(skills.values())
+            if codes != self._in_skills[0]:
+                self._in_skills = codes, text_of(*codes)
+            in_skills = self._in_skills[1]
             named = replace(named, has=lambda text: self.program.has(text) or in_skills(text))
-        call = judged(
+        look = partial(
+            judged,
             self.conversation,
             self.session,
             named,
@@ -187,6 +202,7 @@ class RunSources:
             server=server,
             arguments=arguments,
         )
+        call = await in_thread(Kind.SEARCH, look)  # the program may be large where the arguments are not
         if not server.only_reads(tool):
             for each in call.arguments:
                 self.writes[tool.full_name, each.name, each.source.value] = None
@@ -194,9 +210,26 @@ class RunSources:
 
 
 def text_of(*texts: str, values: Sequence[Json] = ()) -> Callable[[str], bool]:
-    """Return what says whether texts, or some values as JSON, hold a text, in either case."""
-    folded = "\n".join([*texts, *(json.dumps(each, ensure_ascii=False) for each in values if each)]).casefold()
-    return lambda text: text.casefold() in folded
+    """Return what says whether texts, or some values as JSON, hold a text, in either case.
+
+    They are put together when it is first asked.
+    """
+
+    @cache
+    def folded() -> str:
+        return "\n".join([*texts, *(json.dumps(each, ensure_ascii=False) for each in values if each)]).casefold()
+
+    return lambda text: text.casefold() in folded()
+
+
+def _new_in(value: Json, asked: Mapping[str, Json], digest: Digest, *, is_text: bool) -> Found:
+    """Return what an answer names, without what the call was given."""
+    found = read(value, digest, is_text=is_text)
+    for each in leaves(dict(asked)):
+        for form in (loose(str(each)), number(each)):
+            if form is not None:
+                found.texts.pop(digest(form), None)
+    return found
 
 
 def _text_of(value: Json, arguments: Mapping[str, Json]) -> Json:

@@ -122,7 +122,7 @@ class RunJournal:
             except HostCallError as error:
                 await call.failed(error)
                 raise
-            await call.answered({"answer": given.value})
+            await call.answered({"answer": given.value, **({"label": dict(given.label)} if given.label else {})})
         finally:
             self._leave()
         return given

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NoReturn, cast
 
@@ -54,6 +54,8 @@ class RecordedCall:
     ms: float | None = None
     sources: Sequence[Mapping[str, str]] = ()
     """Where the values of its arguments come from: `{argument, kind, source, from?}` of each."""
+    label: Mapping[str, str] = field(default_factory=dict)
+    """What its answer was labelled; see `Answer`."""
 
     @property
     def succeeded(self) -> bool:
@@ -98,7 +100,8 @@ def recorded_calls(records: Iterable[Record]) -> tuple[RecordedCall, ...]:
             number = _number(told)
             call = calls[number] if number in calls else _asked(told)
             reply: dict[str, Json] = {key: cast("Json", told[key]) for key in _REPLIES if key in told}
-            calls[number] = replace(call, reply=reply, ms=cast("float", told["ms"]))
+            label = cast("Mapping[str, str]", told.get("label", {}))
+            calls[number] = replace(call, reply=reply, ms=cast("float", told["ms"]), label=label)
     return tuple(calls[number] for number in sorted(calls))
 
 
@@ -161,7 +164,7 @@ class RunReplay:
             return await self._beyond(number, call)
         if recorded.reply is not None:
             self.answered += call.name != JUDGE_CALLS  # what no list of calls shows is not counted either
-            return Answer(await self._recorded(recorded, recorded.reply))
+            return Answer(await self._recorded(recorded, recorded.reply), label=recorded.label)
         if recorded.repeatable:
             return await self._beyond(number, call, is_known=True)
         raise await self._unknown(recorded)

@@ -266,6 +266,12 @@ class Sourced(Aspect):
         sources = self.run.calls.sources
         return answer if sources is None else sources.around(answer)
 
+    @override
+    async def broken_off(self, error: BaseException) -> None:
+        sources = self.run.calls.sources
+        if sources is not None:  # another process may go on with it
+            sources.conversation.known_runs.pop(self.run.run_id, None)
+
 
 class OddAnswers(Aspect):
     """The note on answers of tools that hold numbers which JSON does not have, or break their own output schemas."""

