@@ -1,15 +1,18 @@
 """The modules of CPython's standard library that run as guest code, and what of their source is replaced.
 
-A text that is replaced and that the source of this version lacks is an error when the module is imported.
+Guest modules of our own take single definitions from there. A text that is replaced or taken, and that the source of
+this version lacks, is an error when the module is imported.
 """
 
 # ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 STDLIB: Final = frozenset(
@@ -21,6 +24,15 @@ STDLIB: Final = frozenset(
     """.split()
 )
 """The modules of the standard library that run from the source of this interpreter, packages with all below them."""
+
+_TAKEN: Final[Mapping[str, tuple[str, str]]] = {
+    "ast": ("ast", "NodeVisitor NodeTransformer copy_location fix_missing_locations iter_child_nodes iter_fields walk"),
+    "io": ("_pyio", "BufferedRWPair"),
+    "os": ("os", "fdopen makedirs removedirs renames"),
+    "os.path": ("posixpath", "abspath relpath"),
+    "pkgutil": ("pkgutil", "resolve_name"),
+}
+"""Guest module of our own → the library's module whose functions and classes stand behind its text, and their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +200,23 @@ def adapted_source(name: str, text: str) -> str:
     """
     for change in _CHANGES.get(name, ()):
         if change.told not in text and change.since <= sys.version_info[:2] < change.until:
-            told = f"{name} of Python {sys.version.split()[0]} is not known here, since it lacks {change.told!r}"
-            return f"raise ImportError({told!r})"
+            return _lacking(name, change.told)
         text = text.replace(change.told, change.instead)
     return text
+
+
+def with_taken(name: str, text: str, library: Path) -> str:
+    """Return the source of a guest module of our own, with what it takes from the modules in the folder `library`."""
+    module, names = _TAKEN.get(name, ("", ""))
+    source = (library / f"{module}.py").read_text("utf-8") if module else ""
+    for each in names.split():
+        found = re.search(rf"^(?:class|def) {each}\b.*?(?=^[^\s)]|\Z)", source, re.MULTILINE | re.DOTALL)
+        if found is None:
+            return _lacking(module, each)
+        text = f"{text}\n\n{found[0]}"
+    return text
+
+
+def _lacking(module: str, text: str) -> str:
+    told = f"{module} of Python {sys.version.split()[0]} is not known here, since it lacks {text!r}"
+    return f"raise ImportError({told!r})"

@@ -785,48 +785,6 @@ class BufferedRandom(BufferedReader):
         return self._raw.truncate(size)
 
 
-class BufferedRWPair(BufferedIOBase):
-    """Reads from one raw stream and writes to another."""
-
-    def __init__(self, reader, writer, buffer_size=DEFAULT_BUFFER_SIZE, /):
-        self._reader = BufferedReader(reader, buffer_size)
-        self._writer = BufferedWriter(writer, buffer_size)
-
-    def read(self, size=-1, /):
-        return self._reader.read(size)
-
-    def read1(self, size=-1, /):
-        return self._reader.read1(size)
-
-    def readinto(self, buffer, /):
-        return self._reader.readinto(buffer)
-
-    def peek(self, size=0, /):
-        return self._reader.peek(size)
-
-    def write(self, data, /):
-        return self._writer.write(data)
-
-    def readable(self):
-        return self._reader.readable()
-
-    def writable(self):
-        return self._writer.writable()
-
-    def flush(self):
-        return self._writer.flush()
-
-    def close(self):
-        try:
-            self._writer.close()
-        finally:
-            self._reader.close()
-
-    @property
-    def closed(self):
-        return self._writer.closed
-
-
 def _bytes_of(data):
     if type(data) is bytes:
         return data

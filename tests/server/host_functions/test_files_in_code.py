@@ -242,6 +242,9 @@ ALIKE = {
                  os.path.samefile("2", "f/../2"), os.path.islink("2"), os.access("2", os.R_OK), os.access("none", os.F_OK)]
         os.chdir("..")
         os.removedirs("d")
+        os.renames("moved", "deep/er/moved")
+        os.renames("deep/er/moved", "moved")
+        told.append(os.path.exists("deep"))
         status = os.stat("moved/2")
         told += [status.st_size, status[6], status.st_mode & 0o170000, os.stat("moved").st_mode & 0o170000,
                  abs(status.st_mtime - os.path.getmtime("moved/2")) < 1, status.st_nlink]
