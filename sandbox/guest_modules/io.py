@@ -544,18 +544,6 @@ class BufferedReader(_Buffered):
         self._position = start + len(data)
         return data
 
-    def readinto(self, buffer, /):
-        view = memoryview(buffer).cast("B")
-        data = self.read(len(view))
-        view[: len(data)] = data
-        return len(data)
-
-    def readinto1(self, buffer, /):
-        view = memoryview(buffer).cast("B")
-        data = self.read1(len(view))
-        view[: len(data)] = data
-        return len(data)
-
     def peek(self, size=0, /):
         self._check_open("peek of closed file")
         if self._position >= len(self._buffer):

@@ -594,8 +594,10 @@ def test_a_program_gives_what_python_gives(program: str) -> None:
 def test_what_guest_modules_take_from_the_library_does_what_it_does_there() -> None:
     gives_what_python_gives("""
     import ast, io, os.path, pkgutil
-    pair = io.BufferedRWPair(io.BytesIO(b"in"), io.BytesIO())
-    seen = [pair.read1(1).decode(), pair.peek().decode(), pair.write(b"out"), pair.readable(), pair.isatty()]
+    pair = io.BufferedRWPair(io.BytesIO(b"here in"), io.BytesIO())
+    got = bytearray(2)
+    seen = [pair.readinto(got), got.decode(), pair.readinto1(memoryview(got)), got.decode(), pair.read(1).decode()]
+    seen += [pair.read1(1).decode(), pair.peek().decode(), pair.write(b"out"), pair.readable(), pair.isatty()]
     seen += [os.path.relpath("/a/b", "/a/c/d"), os.path.relpath(b"/a", b"/a").decode(), os.path.abspath("/a/../b//c")]
     for name in ("json:loads", "json.dumps", "json:nope", "1.x", "nope"):
         try:
