@@ -17,10 +17,11 @@ from typing import Final
 
 STDLIB: Final = frozenset(
     """
-    _colorize _compression _markupbase _py_warnings argparse bz2 calendar cmd compression concurrent configparser dbm
-    doctest email filecmp fileinput genericpath getopt gettext glob gzip html http.cookies linecache logging lzma mimetypes netrc
-    ntpath nturl2path optparse plistlib pprint queue quopri re._constants re._parser reprlib sched shelve shutil
-    sqlite3 stat tarfile tempfile threading timeit token tokenize unittest warnings wave xml zipfile
+    _colorize _compression _markupbase _py_warnings argparse bz2 calendar cmd compression concurrent configparser
+    copyreg dbm doctest email filecmp fileinput genericpath getopt gettext glob gzip html http.cookies linecache
+    logging lzma mimetypes netrc ntpath nturl2path optparse plistlib pprint queue quopri re._constants re._parser
+    reprlib sched shelve shutil sqlite3 stat tarfile tempfile threading timeit token tokenize unittest warnings wave
+    xml zipfile
     """.split()
 )
 """The modules of the standard library that run from the source of this interpreter, packages with all below them."""
