@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, cast
@@ -32,6 +32,8 @@ _DEPTH_MAX: Final = 12
 
 Values = Mapping[str, Json]
 """What names mean where a call stands."""
+Around = tuple[ast.AST, ...]
+"""The loops and functions in which a node stands, outermost first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,47 +73,41 @@ class ShownCall:
 
 @dataclass(slots=True, repr=False, eq=False)
 class KnownValues:
-    """The values of one source. `bound` says how often it binds each name, `variables` what it starts with.
+    """The values of one source. `bound` and `loaded` say how often it binds and reads each name.
 
+    Whoever reads the source counts these, and gives each node to `note`. `variables` are what the source starts with.
     `entry` is a function of the source that other sources call as `entered` says, None where that is not all known.
     """
 
-    tree: ast.Module
     source: str
     bound: Counter[str]
+    loaded: Counter[str]
     variables: Mapping[str, object]
     entry: str | None = None
     entered: Sequence[tuple[ast.Call, KnownValues]] | None = None
-    around: dict[int, tuple[ast.AST, ...]] = field(default_factory=dict)
-    """The loops and functions in which each call stands, outermost first, by its `id`."""
+    around: dict[int, Around] = field(default_factory=dict)
+    """What each call stands in, by its `id`."""
     assigned: dict[str, tuple[ast.expr, ast.expr]] = field(default_factory=dict)
     """The target that holds a name, and what is assigned to it."""
     looped: dict[str, tuple[ast.expr, ast.expr]] = field(default_factory=dict)
-    functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = field(default_factory=dict)
     sites: dict[str, list[ast.Call]] = field(default_factory=dict)
-    loaded: Counter[str] = field(default_factory=Counter)
     ways: dict[str, Reached] = field(default_factory=dict)
     """How each function is reached, once that was found."""
     lines: list[bytes] = field(default_factory=list)
     steps: int = 0
 
     def __post_init__(self) -> None:
-        """Read the tree."""
+        """Take the source's lines."""
         self.lines = [line.encode("utf-8", "replace") for line in self.source.split("\n")]
-        left: list[tuple[ast.AST, tuple[ast.AST, ...]]] = [(self.tree, ())]
-        while left:
-            node, around = left.pop()
-            left += self._inner(node, around)
 
-    def _inner(self, node: ast.AST, around: tuple[ast.AST, ...]) -> Iterator[tuple[ast.AST, tuple[ast.AST, ...]]]:
-        """Take in a node; yield what stands in it, with what stands around that."""
+    def note(self, node: ast.AST, around: Around) -> dict[int, Around]:
+        """Take in a node, which stands in `around`; return what the parts stand in that it repeats, by their `id`."""
         deep = around if len(around) > _DEPTH_MAX else (*around, node)
         repeated: Sequence[ast.AST] = ()
         match node:
             case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
                 self._note_target(self.assigned, target, value)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                self.functions[node.name] = node
                 repeated = node.body
             case ast.For() | ast.AsyncFor():
                 self._note_target(self.looped, node.target, node.iter)
@@ -130,11 +126,7 @@ class KnownValues:
                 self.around[id(node)] = around
                 if isinstance(node.func, ast.Name):
                     self.sites.setdefault(node.func.id, []).append(node)
-            case ast.Name(ctx=ast.Load()):
-                self.loaded[node.id] += 1
-        within = set(map(id, repeated))
-        for each in ast.iter_child_nodes(node):
-            yield each, deep if id(each) in within else around
+        return dict.fromkeys(map(id, repeated), deep)
 
     @staticmethod
     def _note_target(found: dict[str, tuple[ast.expr, ast.expr]], target: ast.expr, value: ast.expr) -> None:
