@@ -385,9 +385,6 @@ class _NullDevice(RawIOBase):
     def seek(self, offset, whence=SEEK_SET, /):
         return 0
 
-    def tell(self):
-        return 0
-
     def truncate(self, size=None, /):
         return 0
 
@@ -481,9 +478,6 @@ class BufferedReader(_Buffered):
     def writable(self):
         self._check_open()
         return False
-
-    def write(self, data, /):
-        raise UnsupportedOperation("write")
 
     def _fill(self):
         self._buffer = self._raw.read(self._reads) or b""
@@ -631,11 +625,6 @@ class BufferedWriter(_Buffered):
     def readable(self):
         self._check_open()
         return False
-
-    def read(self, size=-1, /):
-        raise UnsupportedOperation("read")
-
-    read1 = read
 
     def write(self, data, /):
         self._check_open("write to closed file")
