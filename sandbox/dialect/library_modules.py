@@ -34,6 +34,8 @@ _TAKEN: Final[Mapping[str, tuple[str, str]]] = {
     "pkgutil": ("pkgutil", "resolve_name"),
 }
 """Guest module of our own → the library's module whose functions and classes stand behind its text, and their names."""
+_STATEMENT: Final = re.compile(r"^(?=[^\s)])", re.MULTILINE)
+"""Where a statement of the top level begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,13 +210,15 @@ def adapted_source(name: str, text: str) -> str:
 
 def with_taken(name: str, text: str, library: Path) -> str:
     """Return the source of a guest module of our own, with what it takes from the modules in the folder `library`."""
-    module, names = _TAKEN.get(name, ("", ""))
-    source = (library / f"{module}.py").read_text("utf-8") if module else ""
+    if name not in _TAKEN:
+        return text
+    module, names = _TAKEN[name]
+    statements = _STATEMENT.split((library / f"{module}.py").read_text("utf-8"))
     for each in names.split():
-        found = re.search(rf"^(?:class|def) {each}\b.*?(?=^[^\s)]|\Z)", source, re.MULTILINE | re.DOTALL)
+        found = next((one for one in statements if one.startswith((f"def {each}(", f"class {each}("))), None)
         if found is None:
             return _lacking(module, each)
-        text = f"{text}\n\n{found[0]}"
+        text = f"{text}\n\n{found}"
     return text
 
 
