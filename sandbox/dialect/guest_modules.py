@@ -26,7 +26,7 @@ from ..guest.ownership import marked_code
 from ..guest.spelling import PREFIX
 from .facades import package_data
 from .facades.module_object import LOADED, GuestModule, make_module, set_member, variables_of
-from .library_modules import STDLIB, adapted_source
+from .library_modules import STDLIB, adapted_source, with_taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +261,7 @@ def _texts() -> Mapping[str, ModuleText]:
     found = {text.name: replace(text, text=adapted_source(text.name, text.text)) for text in texts}
     for path in sorted(own.iterdir()):
         for text in _read_files(own, path.stem):
-            found[text.name] = text
+            found[text.name] = replace(text, text=with_taken(text.name, text.text, library))
     return found
 
 

@@ -1,26 +1,41 @@
 """The modules of CPython's standard library that run as guest code, and what of their source is replaced.
 
-A text that is replaced and that the source of this version lacks is an error when the module is imported.
+Guest modules of our own take single definitions from there. A text that is replaced or taken, and that the source of
+this version lacks, is an error when the module is imported.
 """
 
 # ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 STDLIB: Final = frozenset(
     """
-    _colorize _compression _markupbase _py_warnings argparse bz2 calendar cmd compression concurrent configparser dbm
-    doctest email filecmp fileinput genericpath getopt gettext glob gzip html http.cookies logging lzma mimetypes netrc
-    ntpath nturl2path optparse plistlib pprint queue quopri re._constants re._parser reprlib sched shelve shutil
-    sqlite3 stat tarfile tempfile threading timeit token tokenize unittest warnings wave xml zipfile
+    _colorize _compression _markupbase _py_warnings argparse bz2 calendar cmd compression concurrent configparser
+    copyreg dbm doctest email filecmp fileinput genericpath getopt gettext glob gzip html http.cookies linecache
+    logging lzma mimetypes netrc ntpath nturl2path optparse plistlib pprint queue quopri re._constants re._parser
+    reprlib sched shelve shutil sqlite3 stat tarfile tempfile threading timeit token tokenize unittest warnings wave
+    xml zipfile
     """.split()
 )
 """The modules of the standard library that run from the source of this interpreter, packages with all below them."""
+
+_TAKEN: Final[Mapping[str, tuple[str, str]]] = {
+    "ast": ("ast", "NodeVisitor NodeTransformer copy_location fix_missing_locations iter_child_nodes iter_fields walk"),
+    "io": ("_pyio", "BufferedRWPair"),
+    "os": ("os", "fdopen makedirs removedirs renames"),
+    "os.path": ("posixpath", "abspath relpath"),
+    "pkgutil": ("pkgutil", "resolve_name"),
+}
+"""Guest module of our own → the library's module whose functions and classes stand behind its text, and their names."""
+_STATEMENT: Final = re.compile(r"^(?=[^\s)])", re.MULTILINE)
+"""Where a statement of the top level begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +203,25 @@ def adapted_source(name: str, text: str) -> str:
     """
     for change in _CHANGES.get(name, ()):
         if change.told not in text and change.since <= sys.version_info[:2] < change.until:
-            told = f"{name} of Python {sys.version.split()[0]} is not known here, since it lacks {change.told!r}"
-            return f"raise ImportError({told!r})"
+            return _lacking(name, change.told)
         text = text.replace(change.told, change.instead)
     return text
+
+
+def with_taken(name: str, text: str, library: Path) -> str:
+    """Return the source of a guest module of our own, with what it takes from the modules in the folder `library`."""
+    if name not in _TAKEN:
+        return text
+    module, names = _TAKEN[name]
+    statements = _STATEMENT.split((library / f"{module}.py").read_text("utf-8"))
+    for each in names.split():
+        found = next((one for one in statements if one.startswith((f"def {each}(", f"class {each}("))), None)
+        if found is None:
+            return _lacking(module, each)
+        text = f"{text}\n\n{found}"
+    return text
+
+
+def _lacking(module: str, text: str) -> str:
+    told = f"{module} of Python {sys.version.split()[0]} is not known here, since it lacks {text!r}"
+    return f"raise ImportError({told!r})"

@@ -12,15 +12,14 @@ called, from its calls.
 from __future__ import annotations
 
 import ast
-import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, cast
 
 from ..job import Json
-from .written_arguments import LITERAL_CHARS_MAX, is_short
+from .written_arguments import LITERAL_CHARS_MAX, UnknownValue, judged, plain
 
 ROWS_MAX: Final = 1_000
 """Different calls of one place that are told."""
@@ -30,15 +29,11 @@ _CHARS_MAX: Final = 100_000
 """Characters of the values of one call's place that are told, about."""
 _STEPS_MAX: Final = 50_000
 _DEPTH_MAX: Final = 12
-_WHOLE_MAX: Final = 1 << 53
-
-
-class UnknownValue(Exception):
-    """The value of an expression is known only when it runs."""
-
 
 Values = Mapping[str, Json]
 """What names mean where a call stands."""
+Around = tuple[ast.AST, ...]
+"""The loops and functions in which a node stands, outermost first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,47 +73,41 @@ class ShownCall:
 
 @dataclass(slots=True, repr=False, eq=False)
 class KnownValues:
-    """The values of one source. `bound` says how often it binds each name, `variables` what it starts with.
+    """The values of one source. `bound` and `loaded` say how often it binds and reads each name.
 
+    Whoever reads the source counts these, and gives each node to `note`. `variables` are what the source starts with.
     `entry` is a function of the source that other sources call as `entered` says, None where that is not all known.
     """
 
-    tree: ast.Module
     source: str
     bound: Counter[str]
+    loaded: Counter[str]
     variables: Mapping[str, object]
     entry: str | None = None
     entered: Sequence[tuple[ast.Call, KnownValues]] | None = None
-    around: dict[int, tuple[ast.AST, ...]] = field(default_factory=dict)
-    """The loops and functions in which each call stands, outermost first, by its `id`."""
+    around: dict[int, Around] = field(default_factory=dict)
+    """What each call stands in, by its `id`."""
     assigned: dict[str, tuple[ast.expr, ast.expr]] = field(default_factory=dict)
     """The target that holds a name, and what is assigned to it."""
     looped: dict[str, tuple[ast.expr, ast.expr]] = field(default_factory=dict)
-    functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = field(default_factory=dict)
     sites: dict[str, list[ast.Call]] = field(default_factory=dict)
-    loaded: Counter[str] = field(default_factory=Counter)
     ways: dict[str, Reached] = field(default_factory=dict)
     """How each function is reached, once that was found."""
     lines: list[bytes] = field(default_factory=list)
     steps: int = 0
 
     def __post_init__(self) -> None:
-        """Read the tree."""
+        """Take the source's lines."""
         self.lines = [line.encode("utf-8", "replace") for line in self.source.split("\n")]
-        left: list[tuple[ast.AST, tuple[ast.AST, ...]]] = [(self.tree, ())]
-        while left:
-            node, around = left.pop()
-            left += self._inner(node, around)
 
-    def _inner(self, node: ast.AST, around: tuple[ast.AST, ...]) -> Iterator[tuple[ast.AST, tuple[ast.AST, ...]]]:
-        """Take in a node; yield what stands in it, with what stands around that."""
+    def note(self, node: ast.AST, around: Around) -> dict[int, Around]:
+        """Take in a node, which stands in `around`; return what the parts stand in that it repeats, by their `id`."""
         deep = around if len(around) > _DEPTH_MAX else (*around, node)
         repeated: Sequence[ast.AST] = ()
         match node:
             case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
                 self._note_target(self.assigned, target, value)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                self.functions[node.name] = node
                 repeated = node.body
             case ast.For() | ast.AsyncFor():
                 self._note_target(self.looped, node.target, node.iter)
@@ -137,11 +126,7 @@ class KnownValues:
                 self.around[id(node)] = around
                 if isinstance(node.func, ast.Name):
                     self.sites.setdefault(node.func.id, []).append(node)
-            case ast.Name(ctx=ast.Load()):
-                self.loaded[node.id] += 1
-        within = set(map(id, repeated))
-        for each in ast.iter_child_nodes(node):
-            yield each, deep if id(each) in within else around
+        return dict.fromkeys(map(id, repeated), deep)
 
     @staticmethod
     def _note_target(found: dict[str, tuple[ast.expr, ast.expr]], target: ast.expr, value: ast.expr) -> None:
@@ -325,8 +310,8 @@ class KnownValues:
         if depth > _DEPTH_MAX:
             raise UnknownValue
         match expression:
-            case ast.Constant(value=None | bool() | int() | float() | str() as plain):
-                return _judged(plain)
+            case ast.Constant(value=None | bool() | int() | float() | str() as literal):
+                return judged(literal)
             case ast.Name(id=name):
                 return self._named(name, values, depth)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
@@ -341,7 +326,7 @@ class KnownValues:
                     for key, each in zip(keys, inner, strict=True)
                 }
             case ast.JoinedStr(values=parts):
-                return _judged("".join(self._part(each, values, depth) for each in parts))
+                return judged("".join(self._part(each, values, depth) for each in parts))
             case ast.BinOp(left=left, op=operator, right=right):
                 return _computed(self.value(left, values, depth + 1), operator, self.value(right, values, depth + 1))
             case ast.Subscript(value=inner, slice=index):
@@ -349,7 +334,7 @@ class KnownValues:
             case ast.Call(func=ast.Name(id="str"), args=[only], keywords=[]) if self.bound["str"] == 0:
                 known = self.value(only, values, depth + 1)
                 if isinstance(known, str | int):
-                    return _judged(str(known))
+                    return judged(str(known))
             case ast.Call(func=ast.Name(id="dict"), args=[], keywords=words) if self.bound["dict"] == 0 and all(
                 each.arg for each in words
             ):
@@ -365,7 +350,7 @@ class KnownValues:
             if name in found:
                 return found[name]
         if self.bound[name] == 0 and name in self.variables:
-            return _plain(self.variables[name], _DEPTH_MAX)
+            return plain(self.variables[name], _DEPTH_MAX)
         raise UnknownValue
 
     def _key(self, key: ast.expr | None, values: Values, depth: int) -> str:
@@ -453,44 +438,9 @@ def _bounded(ways: Sequence[Times], *, more: bool) -> Reached:
     return Reached(ways[:ROWS_MAX], more or len(ways) > ROWS_MAX)
 
 
-def _judged(value: Json) -> Json:
-    """Return a plain value that may be sent. Raises `UnknownValue`."""
-    match value:
-        case str() if is_short(value):
-            return value
-        case float() if math.isfinite(value):
-            return value
-        case None | bool():
-            return value
-        case int() if abs(value) <= _WHOLE_MAX:
-            return value
-    raise UnknownValue
-
-
-def _plain(value: object, depth: int) -> Json:
-    """Return a variable's value as JSON, of exact types alone: others run code of the program's own."""
-    if depth == 0:
-        raise UnknownValue
-    if value is None or type(value) in {bool, int, float, str}:
-        return _judged(cast("Json", value))
-    if type(value) in {list, tuple}:
-        items = cast("Sequence[object]", value)
-        if len(items) <= LITERAL_CHARS_MAX:
-            return [_plain(each, depth - 1) for each in items]
-    if type(value) is dict and len(value) <= LITERAL_CHARS_MAX and all(type(each) is str for each in value):
-        return {_text(key): _plain(each, depth - 1) for key, each in value.items()}
-    raise UnknownValue
-
-
-def _text(key: str) -> str:
-    if is_short(key):
-        return key
-    raise UnknownValue
-
-
 def _computed(left: Json, operator: ast.operator, right: Json) -> Json:
     if isinstance(left, str) and isinstance(right, str) and isinstance(operator, ast.Add):
-        return _judged(left + right)
+        return judged(left + right)
     if isinstance(left, bool) or isinstance(right, bool):
         raise UnknownValue
     if not isinstance(left, int | float) or not isinstance(right, int | float):
@@ -498,13 +448,13 @@ def _computed(left: Json, operator: ast.operator, right: Json) -> Json:
     try:
         match operator:
             case ast.Add():
-                return _judged(left + right)
+                return judged(left + right)
             case ast.Sub():
-                return _judged(left - right)
+                return judged(left - right)
             case ast.Mult():
-                return _judged(left * right)
+                return judged(left * right)
             case ast.Div():
-                return _judged(left / right)
+                return judged(left / right)
     except ArithmeticError:
         raise UnknownValue from None
     raise UnknownValue

@@ -18,7 +18,7 @@ from ..guest.dynamic import Dynamic
 from ..job import Json
 from . import hosted_skills, hosted_tools
 from .certain_calls import certain_calls
-from .known_values import KnownValues
+from .known_values import Around, KnownValues
 from .written_arguments import may_name_a_tool, named_skill, named_tool, passed, written_arguments
 
 CALLS_MAX: Final = 200
@@ -98,10 +98,10 @@ def read_program(
             tree = compile(source, "", "exec", flags, dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None  # it has been compiled before: the run will say what is wrong
-    program = SourceCalls(tree, roots)
+    bound, loaded = Counter[str](), Counter[str]()
+    program = SourceCalls(tree, roots, bound, loaded, KnownValues(source, bound, loaded, namespace, entry, entered))
     program.read(tree)
     program.settle(entry)
-    program.known = KnownValues(tree, source, program.bound, namespace, entry, entered)
     return program
 
 
@@ -142,15 +142,16 @@ class SourceCalls:
 
     tree: ast.Module
     roots: dict[str, Path]
-    bound: Counter[str] = field(default_factory=Counter)
+    bound: Counter[str]
+    loaded: Counter[str]
+    """How often the source reads each name."""
+    known: KnownValues
     imported: Counter[str] = field(default_factory=Counter)
     aliases: dict[str, ast.expr | Path] = field(default_factory=dict)
     used: list[tuple[ast.expr, ast.Call | None, bool]] = field(default_factory=list)
     """Each chain with the call of it, if it is called, and whether a failure there is caught."""
     names: list[tuple[ast.Name, bool]] = field(default_factory=list)
     """Names that are used without a member or a call, such as those that are passed on."""
-    loaded: Counter[str] = field(default_factory=Counter)
-    """How often the source reads each name."""
     members: set[str] = field(default_factory=set)
     """The attributes that it names, and what it imports."""
     texts: list[ast.Constant] = field(default_factory=list)
@@ -166,23 +167,23 @@ class SourceCalls:
     """The calls that cannot be awaited where they stand, by their `id`."""
     named: set[int] = field(default_factory=set)
     """The chains of names to which the source gives another name, by their `id`."""
-    known: KnownValues | None = None
 
     def read(self, tree: ast.AST) -> None:
         """Take in a tree. What nests without a limit is kept in a list, since the stack of C is short."""
-        left: list[tuple[ast.AST, bool, str]] = [(tree, False, "")]
+        left: list[tuple[ast.AST, bool, str, Around]] = [(tree, False, "", ())]
         while left:
-            node, caught, function = left.pop()
+            node, caught, function, around = left.pop()
             self._bind(node)
+            repeated = self.known.note(node, around)
             inner: Iterable[ast.AST] = ()
             match node:
                 case ast.Try() | ast.TryStar():
                     covered = caught or any(_catches(handler.type) for handler in node.handlers)
-                    left += [(each, covered, function) for each in node.body]
+                    left += [(each, covered, function, around) for each in node.body]
                     inner = (*node.handlers, *node.orelse, *node.finalbody)
                 case ast.With() | ast.AsyncWith():
                     covered = caught or any(_suppresses(item.context_expr) for item in node.items)
-                    left += [(each, covered, function) for each in node.body]
+                    left += [(each, covered, function, around) for each in node.body]
                     inner = node.items
                 case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
                     within = getattr(node, "name", function)
@@ -193,7 +194,7 @@ class SourceCalls:
                     covered = caught or any(_returns_exceptions(each) for each in node.keywords)
                     self.used.append((node.func, node, caught))
                     self.functions[id(node)] = function
-                    left += [(each, covered, function) for each in (*node.args, *node.keywords)]
+                    left += [(each, covered, function, around) for each in (*node.args, *node.keywords)]
                     inner = self._chain(node.func)
                 case ast.Attribute() | ast.Subscript():
                     self.used.append((node, None, caught))
@@ -204,7 +205,7 @@ class SourceCalls:
                 case _:
                     inner = ast.iter_child_nodes(node)
             self._take(node)
-            left += [(each, caught, function) for each in inner]
+            left += [(each, caught, function, repeated.get(id(each), around)) for each in inner]
 
     def _chain(self, chain: ast.expr) -> Iterator[ast.expr]:
         """Take in a chain of names; yield what stands in it beside them: subscripts, and what it begins with."""
@@ -287,7 +288,7 @@ class SourceCalls:
                 certain = call is not None and id(call) in self.certain and self._path(chain) != _LOAD_SKILL
                 use = uses.get(key, SkillUse(key, chain.lineno, caught=True, certain=False))
                 sites = use.sites
-                if call is None or self.known is None or sites is None or self._path(chain) == _LOAD_SKILL:
+                if call is None or sites is None or self._path(chain) == _LOAD_SKILL:
                     sites = None
                 else:
                     sites = (*sites, (call, self.known))
@@ -330,7 +331,7 @@ class SourceCalls:
         return rows
 
     def _shown(self, chain: ast.expr, call: ast.Call | None) -> list[Json]:
-        if call is None or self.known is None or not self._is_tool(chain):
+        if call is None or not self._is_tool(chain):
             return [None]
         by_name = self._path(chain) == _CALL_TOOL
         different, more = self.known.calls(call, *(passed(call) if by_name else (call.args, call.keywords)))

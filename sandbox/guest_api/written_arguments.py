@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, cast
 
@@ -18,7 +19,7 @@ _WHOLE_BITS_MAX: Final = 63
 _VERSION_DIGITS_MAX: Final = 9
 
 
-class _UnknownValue(Exception):
+class UnknownValue(Exception):
     """The value of an expression is known only when it runs."""
 
 
@@ -42,8 +43,8 @@ class Written:
             self.others.add(name)
             return
         try:
-            self.given[name] = _literal(value, _DEPTH_MAX)
-        except _UnknownValue:
+            self.given[name] = _literal(value)
+        except UnknownValue:
             self.others.add(name)
 
 
@@ -86,34 +87,40 @@ def is_plain(value: ast.expr) -> bool:
     return isinstance(value, ast.List | ast.Tuple | ast.JoinedStr | ast.Constant)
 
 
-def _literal(value: ast.expr, depth: int) -> Json:
+def _literal(value: ast.expr) -> Json:
+    try:
+        return plain(ast.literal_eval(value), _DEPTH_MAX)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        raise UnknownValue from None
+
+
+def plain(value: object, depth: int) -> Json:
+    """Return a value as JSON, of exact types alone: others run code of the program's own. Raises `UnknownValue`."""
     if depth == 0:
-        raise _UnknownValue
+        raise UnknownValue
+    if type(value) in {list, tuple}:
+        items = cast("Sequence[object]", value)
+        if len(items) <= LITERAL_CHARS_MAX:
+            return [plain(each, depth - 1) for each in items]
+    if type(value) is dict and len(value) <= LITERAL_CHARS_MAX and all(type(each) is str for each in value):
+        return {str(judged(key)): plain(each, depth - 1) for key, each in value.items()}
+    if value is None or type(value) in {bool, int, float, str}:
+        return judged(cast("Json", value))
+    raise UnknownValue
+
+
+def judged(value: Json) -> Json:
+    """Return a plain value that may be sent. Raises `UnknownValue`."""
     match value:
-        case ast.Constant(value=None | bool() as plain):
-            return plain
-        case ast.Constant(value=str(text)) if is_short(text):
-            return text
-        case ast.Constant(value=int(number)) if number.bit_length() <= _WHOLE_BITS_MAX:
-            return number
-        case ast.Constant(value=float(number)) if math.isfinite(number):
-            return number
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float()) as operand):
-            positive = _literal(operand, depth - 1)
-            if type(positive) is int or type(positive) is float:
-                return -positive
-        case ast.List(elts=items) | ast.Tuple(elts=items) if len(items) <= LITERAL_CHARS_MAX:
-            return [_literal(each, depth - 1) for each in items]
-        case ast.Dict(keys=keys, values=values) if len(keys) <= LITERAL_CHARS_MAX:
-            return {_key(key): _literal(each, depth - 1) for key, each in zip(keys, values, strict=True)}
-    raise _UnknownValue
-
-
-def _key(key: ast.expr | None) -> str:
-    match key:
-        case ast.Constant(value=str(text)) if is_short(text):
-            return text
-    raise _UnknownValue
+        case str() if is_short(value):
+            return value
+        case float() if math.isfinite(value):
+            return value
+        case None | bool():
+            return value
+        case int() if value.bit_length() <= _WHOLE_BITS_MAX:
+            return value
+    raise UnknownValue
 
 
 def is_short(text: str) -> bool:

@@ -1,7 +1,8 @@
 """`ast` as guest code: trees of Python's grammar (Language Reference 10), in classes of the program's own.
 
-The host parses a text, and writes one for a tree (`_sealab_ast`); here are the nodes and what walks over them. A class
-of nodes is made when it is first asked for: most programs want `literal_eval` alone.
+The host parses a text, and writes one for a tree (`_sealab_ast`); here are the nodes; what walks over them is
+CPython's own (`library_modules`). A class of nodes is made when it is first asked for: most programs want
+`literal_eval` alone.
 """
 
 import re
@@ -15,6 +16,8 @@ PyCF_ONLY_AST = 0x400
 PyCF_TYPE_COMMENTS = 0x1000
 _kinds = _sealab_ast.kinds()
 _MISSING = object()
+_const_node_type_names = {}
+"""Up to Python 3.13, `NodeVisitor` looks here for the names that constants had in older grammars."""
 
 
 class AST:
@@ -119,52 +122,6 @@ def dump(node, annotate_fields=True, include_attributes=False, *, indent=None, s
     return _sealab_ast.dump(_data(node), bool(annotate_fields), bool(include_attributes), indent)
 
 
-def iter_fields(node):
-    for name in node._fields:
-        value = getattr(node, name, _MISSING)
-        if value is not _MISSING:
-            yield name, value
-
-
-def iter_child_nodes(node):
-    for _, value in iter_fields(node):
-        for each in value if isinstance(value, list) else (value,):
-            if isinstance(each, AST):
-                yield each
-
-
-def walk(node):
-    level = [node]
-    while level:
-        yield from level
-        level = [child for each in level for child in iter_child_nodes(each)]
-
-
-def copy_location(new_node, old_node):
-    for name in ("lineno", "col_offset", "end_lineno", "end_col_offset"):
-        if name in old_node._attributes and name in new_node._attributes:
-            value = getattr(old_node, name, None)
-            if value is not None or (hasattr(old_node, name) and name.startswith("end_")):
-                setattr(new_node, name, value)
-    return new_node
-
-
-def fix_missing_locations(node):
-    waiting = [(node, {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 0})]
-    while waiting:
-        each, above = waiting.pop()
-        own = dict(above)
-        for name in own:
-            if name in each._attributes:
-                value = getattr(each, name, None)
-                if value is None:
-                    setattr(each, name, own[name])
-                else:
-                    own[name] = value
-        waiting += [(child, own) for child in iter_child_nodes(each)]
-    return node
-
-
 def increment_lineno(node, n=1):
     for each in walk(node):
         if "lineno" in each._attributes:
@@ -197,37 +154,3 @@ def get_source_segment(source, node, *, padded=False):
     if padded and first != last:
         lines[0] = "".join(each if each in "\f\t" else " " for each in before.decode()).encode() + lines[0]
     return b"".join(lines).decode()
-
-
-class NodeVisitor:
-    """Calls `visit_…` for each node of a class, else `generic_visit`."""
-
-    def visit(self, node):
-        return getattr(self, f"visit_{type(node).__name__}", self.generic_visit)(node)
-
-    def generic_visit(self, node):
-        for each in iter_child_nodes(node):
-            self.visit(each)
-
-
-class NodeTransformer(NodeVisitor):
-    """Puts what `visit_…` returns in the place of each node: a node, in a list also several, or None for nothing."""
-
-    def generic_visit(self, node):
-        for name, value in iter_fields(node):
-            if isinstance(value, list):
-                kept = []
-                for each in value:
-                    made = self.visit(each) if isinstance(each, AST) else each
-                    if isinstance(made, AST) or not isinstance(each, AST):
-                        kept.append(made)
-                    elif made is not None:
-                        kept.extend(made)
-                value[:] = kept
-            elif isinstance(value, AST):
-                made = self.visit(value)
-                if made is None:
-                    delattr(node, name)
-                else:
-                    setattr(node, name, made)
-        return node

@@ -385,9 +385,6 @@ class _NullDevice(RawIOBase):
     def seek(self, offset, whence=SEEK_SET, /):
         return 0
 
-    def tell(self):
-        return 0
-
     def truncate(self, size=None, /):
         return 0
 
@@ -482,9 +479,6 @@ class BufferedReader(_Buffered):
         self._check_open()
         return False
 
-    def write(self, data, /):
-        raise UnsupportedOperation("write")
-
     def _fill(self):
         self._buffer = self._raw.read(self._reads) or b""
         self._position = 0
@@ -543,18 +537,6 @@ class BufferedReader(_Buffered):
         data = self._buffer[start : start + size]
         self._position = start + len(data)
         return data
-
-    def readinto(self, buffer, /):
-        view = memoryview(buffer).cast("B")
-        data = self.read(len(view))
-        view[: len(data)] = data
-        return len(data)
-
-    def readinto1(self, buffer, /):
-        view = memoryview(buffer).cast("B")
-        data = self.read1(len(view))
-        view[: len(data)] = data
-        return len(data)
 
     def peek(self, size=0, /):
         self._check_open("peek of closed file")
@@ -643,11 +625,6 @@ class BufferedWriter(_Buffered):
     def readable(self):
         self._check_open()
         return False
-
-    def read(self, size=-1, /):
-        raise UnsupportedOperation("read")
-
-    read1 = read
 
     def write(self, data, /):
         self._check_open("write to closed file")
@@ -783,48 +760,6 @@ class BufferedRandom(BufferedReader):
             self._raw.seek(-self._ahead(), SEEK_CUR)
             self._buffer, self._position = b"", 0
         return self._raw.truncate(size)
-
-
-class BufferedRWPair(BufferedIOBase):
-    """Reads from one raw stream and writes to another."""
-
-    def __init__(self, reader, writer, buffer_size=DEFAULT_BUFFER_SIZE, /):
-        self._reader = BufferedReader(reader, buffer_size)
-        self._writer = BufferedWriter(writer, buffer_size)
-
-    def read(self, size=-1, /):
-        return self._reader.read(size)
-
-    def read1(self, size=-1, /):
-        return self._reader.read1(size)
-
-    def readinto(self, buffer, /):
-        return self._reader.readinto(buffer)
-
-    def peek(self, size=0, /):
-        return self._reader.peek(size)
-
-    def write(self, data, /):
-        return self._writer.write(data)
-
-    def readable(self):
-        return self._reader.readable()
-
-    def writable(self):
-        return self._writer.writable()
-
-    def flush(self):
-        return self._writer.flush()
-
-    def close(self):
-        try:
-            self._writer.close()
-        finally:
-            self._reader.close()
-
-    @property
-    def closed(self):
-        return self._writer.closed
 
 
 def _bytes_of(data):

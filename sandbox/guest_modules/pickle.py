@@ -323,7 +323,6 @@ _BASES = (dict, list, set, tuple, frozenset, str, bytes, int, float, complex)
 _UNWRITABLE = ("_thread", "threading", "concurrent.futures.thread")
 _NOT_DATA = (io.IOBase, types.GeneratorType, types.CoroutineType, types.ModuleType)
 _REDUCERS = {
-    complex: lambda obj: (obj.real, obj.imag),
     bytearray: lambda obj: (bytes(obj),),
     range: lambda obj: (obj.start, obj.stop, obj.step),
     slice: lambda obj: (obj.start, obj.stop, obj.step),

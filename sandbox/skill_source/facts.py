@@ -76,7 +76,9 @@ def read(source: str, reading: Reading, known: Collection[str] = ()) -> dict[str
         "kinds": kinds,
         "description": description,
         "examples": said.examples,
-        "modules": _modules(tree) if reading.scripts is None else script_folders.modules_of(reading.scripts),
+        "modules": sorted(script_folders.imported(tree) - _HELPER_MODULES)
+        if reading.scripts is None
+        else script_folders.modules_of(reading.scripts),
         "tools": sorted(_tools(tree)),
         "skills": sorted(_skills(tree)),
         "undefined": _undefined(source, tree, known),
@@ -280,16 +282,6 @@ def _yields(function: _Function) -> bool:
         if not isinstance(node, _Function | ast.Lambda | ast.ClassDef):
             waiting += ast.iter_child_nodes(node)
     return False
-
-
-def _modules(tree: ast.Module) -> Sequence[Json]:
-    found: set[str] = set()
-    for part in ast.walk(tree):
-        if isinstance(part, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in part.names}
-        elif isinstance(part, ast.ImportFrom) and part.module and not part.level:
-            found.add(part.module.partition(".")[0])
-    return sorted(found - _HELPER_MODULES)
 
 
 def _undefined(source: str, tree: ast.Module, known: Collection[str]) -> Sequence[Json]:

@@ -39,14 +39,19 @@ def source_of(name: str, scripts: Mapping[str, str]) -> str:
 def modules_of(scripts: Mapping[str, str]) -> list[str]:
     """Return the packages that the scripts import: neither the standard library's modules nor one another."""
     own = {part.removesuffix(".py") for path in scripts for part in PurePosixPath(path).parts}
-    found: set[str] = set()
-    for _path, tree in _trees(scripts):
-        for part in ast.walk(tree):
-            if isinstance(part, ast.Import):
-                found |= {alias.name.partition(".")[0] for alias in part.names}
-            elif isinstance(part, ast.ImportFrom) and part.module and not part.level:
-                found.add(part.module.partition(".")[0])
+    found = {module for _path, tree in _trees(scripts) for module in imported(tree)}
     return sorted(found - own - sys.stdlib_module_names)
+
+
+def imported(tree: ast.Module) -> set[str]:
+    """Return the top-level names of the modules that a source imports."""
+    found: set[str] = set()
+    for part in ast.walk(tree):
+        if isinstance(part, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in part.names}
+        elif isinstance(part, ast.ImportFrom) and part.module and not part.level:
+            found.add(part.module.partition(".")[0])
+    return found
 
 
 def _trees(scripts: Mapping[str, str]) -> Iterator[tuple[str, ast.Module]]:

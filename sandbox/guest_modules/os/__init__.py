@@ -264,25 +264,6 @@ def mkdir(path, mode=0o777, *, dir_fd=None):
     checked(_sealab_os.make_folder(absolute(path)), path)
 
 
-def makedirs(name, mode=0o777, exist_ok=False):
-    head, tail = path.split(name)
-    if not tail:
-        head, tail = path.split(head)
-    if head and tail and not path.exists(head):
-        try:
-            makedirs(head, exist_ok=exist_ok)
-        except FileExistsError:
-            pass
-        here = b"." if isinstance(tail, bytes) else "."
-        if tail == here:
-            return
-    try:
-        mkdir(name, mode)
-    except OSError:
-        if not exist_ok or not path.isdir(name):
-            raise
-
-
 def remove(path, *, dir_fd=None):
     _here_alone(dir_fd)
     checked(_sealab_os.remove_path(absolute(path)), path)
@@ -296,17 +277,6 @@ def rmdir(path, *, dir_fd=None):
     checked(_sealab_os.remove_folder(absolute(path)), path)
 
 
-def removedirs(name):
-    rmdir(name)
-    head, tail = path.split(name)
-    while head:
-        try:
-            rmdir(head)
-        except OSError:
-            break
-        head, tail = path.split(head)
-
-
 def rename(src, dst, *, src_dir_fd=None, dst_dir_fd=None):
     _here_alone(src_dir_fd)
     _here_alone(dst_dir_fd)
@@ -314,19 +284,6 @@ def rename(src, dst, *, src_dir_fd=None, dst_dir_fd=None):
 
 
 replace = rename
-
-
-def renames(old, new):
-    head, tail = path.split(new)
-    if head and tail and not path.exists(head):
-        makedirs(head)
-    rename(old, new)
-    head, tail = path.split(old)
-    if head and tail:
-        try:
-            removedirs(head)
-        except OSError:
-            pass
 
 
 def access(path, mode, *, dir_fd=None, effective_ids=False, follow_symlinks=True):
@@ -441,14 +398,6 @@ fdatasync = fsync
 
 def sync():
     """Do nothing: what was flushed is written."""
-
-
-def fdopen(fd, mode="r", buffering=-1, encoding=None, *arguments, **options):
-    if not isinstance(fd, int):
-        raise TypeError(f"invalid fd type ({type(fd)}, expected integer)")
-    from io import open as open_stream
-
-    return open_stream(fd, mode, buffering, encoding, *arguments, **options)
 
 
 def isatty(fd, /):

@@ -1,6 +1,7 @@
 """`os.path`: arithmetic on text, and what is there in the workspace."""
 
-import posixpath
+import genericpath
+import os
 from genericpath import (
     exists,
     getatime,
@@ -62,30 +63,10 @@ def ismount(path):
     return abspath(path) in ("/", HOME)
 
 
-def abspath(path):
-    path = fspath(path)
-    if not isabs(path):
-        here = getcwd()
-        path = join(fsencode(here) if isinstance(path, bytes) else here, path)
-    return normpath(path)
-
-
 def realpath(filename, *, strict=False):
     if strict is True:
         status(filename)
     return abspath(filename)
-
-
-def relpath(path, start=None):
-    path = fspath(path)
-    if not path:
-        raise ValueError("no path specified")
-    slash, dot, up = (b"/", b".", b"..") if isinstance(path, bytes) else ("/", ".", "..")
-    origin = [part for part in abspath(dot if start is None else start).split(slash) if part]
-    steps = [part for part in abspath(path).split(slash) if part]
-    same = len(commonprefix([origin, steps]))
-    found = [up] * (len(origin) - same) + steps[same:]
-    return join(*found) if found else dot
 
 
 def expanduser(path):

@@ -10,7 +10,7 @@ from sealab.sandbox.dialect import guest_modules
 from sealab.sandbox.dialect.compiling import compile_module
 from sealab.sandbox.dialect.guards import SecurityError
 from sealab.sandbox.dialect.guest_modules import read_module
-from sealab.sandbox.dialect.library_modules import adapted_source
+from sealab.sandbox.dialect.library_modules import adapted_source, with_taken
 from sealab.sandbox.dialect.names import PREFIX
 from sealab.sandbox.guest.guest import GUEST
 from sealab.sandbox.report import failures
@@ -473,3 +473,10 @@ def test_a_module_of_the_library_that_lacks_what_is_replaced_cannot_be_imported(
     install({"changed.py": adapted_source("unittest.mock", "x = 1")})
     with pytest.raises(ImportError, match=r"^unittest\.mock of Python 3\.\d+\.\d+ is not known here, since it lacks"):
         run("import changed")
+
+
+def test_a_guest_module_whose_definition_the_library_lacks_cannot_be_imported(install: Install, tmp_path: Path) -> None:
+    (tmp_path / "pkgutil.py").write_text("def resolve_names(): pass")
+    install({"taking.py": with_taken("pkgutil", "x = 1", tmp_path)})
+    with pytest.raises(ImportError, match=r"^pkgutil of Python 3\.\d+\.\d+ .* lacks 'resolve_name'$"):
+        run("import taking")

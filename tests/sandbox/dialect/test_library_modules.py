@@ -589,3 +589,25 @@ AS_IN_PYTHON = {
 @pytest.mark.parametrize("program", AS_IN_PYTHON.values(), ids=AS_IN_PYTHON)
 def test_a_program_gives_what_python_gives(program: str) -> None:
     gives_what_python_gives(program)
+
+
+def test_what_guest_modules_take_from_the_library_does_what_it_does_there() -> None:
+    gives_what_python_gives("""
+    import ast, io, os.path, pkgutil
+    pair = io.BufferedRWPair(io.BytesIO(b"here in"), io.BytesIO())
+    got = bytearray(2)
+    seen = [pair.readinto(got), got.decode(), pair.readinto1(memoryview(got)), got.decode(), pair.read(1).decode()]
+    seen += [pair.read1(1).decode(), pair.peek().decode(), pair.write(b"out"), pair.readable(), pair.isatty()]
+    seen += [os.path.relpath("/a/b", "/a/c/d"), os.path.relpath(b"/a", b"/a").decode(), os.path.abspath("/a/../b//c")]
+    for name in ("json:loads", "json.dumps", "json:nope", "1.x", "nope"):
+        try:
+            seen.append(pkgutil.resolve_name(name).__name__)
+        except (AttributeError, ImportError, ValueError) as error:
+            seen.append(type(error).__name__)
+    class Names(ast.NodeVisitor):
+        def visit_Name(self, node):
+            seen.append(node.id)
+    Names().visit(ast.parse("a = b, 1"))
+    seen += [type(node).__name__ for node in ast.walk(ast.parse("f(x)[0]"))]
+    result = seen
+    """)

@@ -111,3 +111,20 @@ def test_functions_that_call_one_another_many_times_are_read_once() -> None:
     source = f"{calls}\nasync def f60():\n    await tools.git.log(n=1)\nawait f0()"
     [[name, _line, _caught, [call], *_]] = planned_calls(source)
     assert (name, call["certain"]) == ("git.log", True)
+
+
+def test_a_literal_is_sent_where_a_frame_can_carry_it_and_is_else_known_when_the_program_runs() -> None:
+    sent = {"a": "None", "b": "[True, -1.5, ('x', +2)]", "c": "{'k': {'l': []}}", "d": str((1 << 63) - 1)}
+    kept = {"e": "b'x'", "f": "{1}", "g": "1j", "h": "1e999", "i": str(1 << 63), "j": "'\\ud800'", "k": "{1: 2}"}
+    kept |= {
+        "l": "[0] * 3",
+        "m": repr("x" * 1001),
+        "n": "[" * 21 + "]" * 21,
+        "o": "{**x}",
+        "p": "set()",
+        "q": "{[]: 1}",
+    }
+    arguments = ", ".join(f"{name}={text}" for name, text in (sent | kept).items())
+    [[_, _, _, [known], *_]] = planned_calls(f"await tools.git.log({arguments})")  # type: ignore[misc]  # one call
+    assert known["given"] == {"a": None, "b": [True, -1.5, ["x", 2]], "c": {"k": {"l": []}}, "d": (1 << 63) - 1}
+    assert known["others"] == sorted(kept)

@@ -242,11 +242,16 @@ ALIKE = {
                  os.path.samefile("2", "f/../2"), os.path.islink("2"), os.access("2", os.R_OK), os.access("none", os.F_OK)]
         os.chdir("..")
         os.removedirs("d")
+        os.renames("moved", "deep/er/moved")
+        os.renames("deep/er/moved", "moved")
+        told.append(os.path.exists("deep"))
         status = os.stat("moved/2")
         told += [status.st_size, status[6], status.st_mode & 0o170000, os.stat("moved").st_mode & 0o170000,
                  abs(status.st_mtime - os.path.getmtime("moved/2")) < 1, status.st_nlink]
         os.utime("moved/2", (1_000_000_000, 1_000_000_000))
         told += [os.path.getmtime("moved/2"), os.stat("moved/2").st_mtime_ns, os.truncate("moved/2", 2), open("moved/2").read()]
+        import linecache
+        told += [linecache.getline("moved/2", 1), linecache.getline("moved/2", 9), linecache.getlines("none")]
         fd = os.open("low", os.O_RDWR | os.O_CREAT | os.O_EXCL)
         told += [os.write(fd, b"abc"), os.lseek(fd, 1, os.SEEK_SET), os.read(fd, 9), os.close(fd), tried(os.read, 99, 1)]
         result = [told, walked, upwards, pruned, entries]""",
