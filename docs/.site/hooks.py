@@ -17,7 +17,6 @@ OUTSIDE = {
     "CONTRIBUTING.md": "CONTRIBUTING.md",
     "CHANGELOG.md": "CHANGELOG.md",
     "CODE_OF_CONDUCT.md": "CODE_OF_CONDUCT.md",
-    "tools_registry/search/data/README.md": "search-data.md",
     "tools_registry/search/data/NOTICE": "search-NOTICE",
 }
 """Pages of the repository, by where they are in the site."""

@@ -1,7 +1,7 @@
 """Writes docs/standard-library.md: which modules of the standard library code may import, and what to use instead.
 
-`python -m tests.sandbox.dialect.standard_library` writes it; `test_standard_library` compares. Rows of modules that only
-another version of Python has are kept as they are.
+`python -m tests.sandbox.dialect.standard_library` writes it; `test_standard_library` compares. What stands
+there of modules that only another version of Python has is kept.
 """
 
 # ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
@@ -18,7 +18,7 @@ from sealab.sandbox.report.substitutes import instead_of
 _ROOT = Path(__file__).parents[3]
 PAGE = _ROOT / "docs" / "standard-library.md"
 _GUEST_MODULES = _ROOT / "sandbox" / "guest_modules"
-_ROW = re.compile(r"^\| `([\w.]+)` \| (.*) \|$", re.MULTILINE)
+_ROW = re.compile(r"^\| (`.*`) \| (.*) \|$", re.MULTILINE)
 _SUBMODULES = (
     "asyncio.subprocess collections.abc concurrent.futures email.message email.mime.text email.parser email.policy "
     "email.utils html.entities html.parser http.client http.cookiejar http.cookies http.server importlib.metadata "
@@ -32,12 +32,9 @@ _HEAD = """\
 Which modules code may import, and what it writes instead of the others. *Facade* is the real module as a frozen object
 with the names that only compute. *Guest code* is Python source that runs under the dialect like the program itself:
 the library's own where it says so, else one of sealab's. A module that is not there is refused before anything runs,
-with the words of its row.
+with the words of its row. Threads [take turns](threads.md).
 
-Threads are described in [threads.md](threads.md). This page is written by
-`python -m tests.sandbox.dialect.standard_library`, and a test compares it with each Python version.
-
-| module | here |
+| modules | here |
 | --- | --- |
 """
 
@@ -59,14 +56,18 @@ def status(module: str) -> str:
 
 
 def rows() -> dict[str, str]:
-    """Return the rows of the page, by module."""
-    return dict(_ROW.findall(PAGE.read_text(encoding="utf-8"))) if PAGE.exists() else {}
+    """Return what the page says, by module."""
+    table = _ROW.findall(PAGE.read_text(encoding="utf-8")) if PAGE.exists() else []
+    return {module: said for together, said in table for module in re.findall(r"`([\w.]+)`", together)}
 
 
 def main() -> None:
     """Write the page."""
     known = rows() | {module: status(module) for module in modules()}
-    table = "".join(f"| `{module}` | {known[module]} |\n" for module in sorted(known))
+    alike: dict[str, list[str]] = {}
+    for module in sorted(known):
+        alike.setdefault(known[module], []).append(f"`{module}`")
+    table = "".join(f"| {' '.join(alike[said])} | {said} |\n" for said in sorted(alike))
     PAGE.write_text(_HEAD + table, encoding="utf-8")
 
 
