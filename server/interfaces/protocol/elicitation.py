@@ -38,6 +38,7 @@ from ...base.terminal_escaping import visible
 from ...governance.caller import Ask, Caller, NobodyAnswers, NoMoreQuestions, OpenLink, or_no
 from ...governance.questions import NO, Question, Reply, reply_of
 from ...governance.scopes import caller_of
+from ...use_cases.replicas.replica_errors import OutcomeUnknown
 from ...use_cases.runs.background.background_reports import RunState
 from .draining import LASTING_SECONDS, Peer
 from .sent_calls import SentBefore, SentCall, joined
@@ -263,15 +264,19 @@ class Conversations:
 
     async def _noted(self, work: Awaitable[CallToolResult], sent: SentCall) -> CallToolResult:
         """Do the work of a call that may be sent again; where none of it ran, it is not known by its key."""
-        try:
-            answer = await work
-        except KNOWN_ERRORS:
-            if sent.key is not None and self.before is not None:
+        if sent.key is None or self.before is None:
+            return await work
+        async with self.before.kept(sent):
+            try:
+                answer = await work
+            except OutcomeUnknown:
+                await self.before.ran(sent)
+                raise
+            except KNOWN_ERRORS:
                 await self.before.forget(sent)
-            raise
+                raise
         is_busy = (answer.structured_content or {}).get("status") == Status.BUSY
-        if is_busy and sent.key is not None and self.before is not None:
-            await self.before.forget(sent)
+        await (self.before.forget(sent) if is_busy else self.before.ran(sent))
         return answer
 
     def _drop(self, held: _Suspended) -> None:
