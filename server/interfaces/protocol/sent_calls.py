@@ -56,6 +56,8 @@ class SentCall:
     key: str | None
     run_id: str | None = None
     """What the run of a call with a key is called."""
+    asked_bytes: int = 0
+    """How much a call with a key asks for, of which `asked` is a digest."""
 
     @classmethod
     def of(cls, context: Context[Any, Any], caller: Caller, **asked: object) -> SentCall:
@@ -70,7 +72,12 @@ class SentCall:
         source = (caller.identity.credential, connection)
         if key is None:
             return cls(caller, source, asked, None)
-        return cls(caller, source, _digest(json.dumps(asked, sort_keys=True)), key, new_run_id())
+        told = json.dumps(asked, sort_keys=True)
+        return cls(caller, source, _digest(told), key, new_run_id(), len(told))
+
+    def size(self) -> int:
+        """Return how many bytes of JSON it asks for."""
+        return self.asked_bytes if self.key is not None else len(json.dumps(self.asked))
 
     def is_again(self, first: SentCall, *, broke: bool) -> bool:
         """Return whether it is the `first` call, sent again; that one `broke` where its stream did.

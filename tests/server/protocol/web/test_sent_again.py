@@ -20,7 +20,7 @@ from sealab.server.base.home import Home
 from sealab.server.base.identity import Identity, Right
 from sealab.server.governance.caller import Caller
 from sealab.server.governance.scopes import of_principal
-from sealab.server.interfaces.protocol import draining
+from sealab.server.interfaces.protocol import draining, elicitation
 from sealab.server.interfaces.protocol.sent_calls import SentBefore, SentCall
 from sealab.server.use_cases.replicas.replica_errors import OutcomeUnknown
 from sealab.server.use_cases.runs.request import new_run_id
@@ -200,6 +200,26 @@ def test_a_broken_stream_ends_its_run_after_a_while(url: str, home: Path, monkey
     broken(url, home, call(writing(name)), name, **MODERN)
     wait_for(lambda: _running(url) == 0)
     assert written(home, name) == "began "
+
+
+@pytest.mark.parametrize("bound", ["BROKEN_MAX", "BROKEN_BYTES_MAX"])
+def test_of_too_many_calls_whose_streams_broke_the_oldest_end(
+    url: str, home: Path, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    monkeypatch.setattr(elicitation, bound, 1)
+    oldest, newest = next(NAMES), next(NAMES)
+    for name in (oldest, newest):
+        broken(url, home, call(writing(name)), name, **MODERN)
+
+    def one_is_left() -> bool:
+        return bool(report(post(url, call("1"), **MODERN))["success"]) and _running(url) == 1
+
+    wait_for(one_is_left)
+    go(home, oldest)
+    again = begun(url, call(writing(newest)), **MODERN)
+    go(home, newest)
+    assert report(read(again))["joined"] is True
+    assert written(home, oldest) == "began "
 
 
 def sent(token: str, *rights: Right, key: str | None = "k", principal: str = "ada") -> SentCall:
