@@ -195,8 +195,8 @@ class BackgroundStore:
 
         Once its run `ran`, or has a journal, it is never taken for one of which nothing ran.
         """
-        began = sa.select(JOURNAL.c.run_id).where(JOURNAL.c.run_id == run_id).exists()
-        began = sa.or_(began, SENT_CALL.c.sent >= SENT_CALL.c.expires, sa.literal(ran))
+        has_journal = sa.select(JOURNAL.c.run_id).where(JOURNAL.c.run_id == run_id).exists()
+        began = sa.or_(has_journal, SENT_CALL.c.sent >= SENT_CALL.c.expires, sa.literal(ran))
         sent = sa.case((began, SENT_CALL.c.expires), else_=self._database.now())
         with self._database.transaction(durable=ran) as connection:
             kept = connection.execute(sa.update(SENT_CALL).where(*self._sent(scope, mark, run_id)).values(sent=sent))

@@ -77,7 +77,7 @@ class ScheduleStore:
         }
         others = sa.select(sa.func.count()).where(_COLUMNS.name != name)
         first = {"name": name, **row, "fired": None, "last_run": None, "judged": 1, "outcome": ""}
-        put = sa.update(SCHEDULE).where(_COLUMNS.name == name).values(row)
+        put: sa.Insert | sa.Update = sa.update(SCHEDULE).where(_COLUMNS.name == name).values(row)
         if before is None:
             put = insert(SCHEDULE).values(first).on_conflict_do_nothing()
         with self._database.transaction() as connection:

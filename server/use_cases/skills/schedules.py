@@ -202,8 +202,11 @@ class Schedules:
             self.now(),
         )
         of_one = SCHEDULES_OF_ONE_MAX if is_principal(scope) else SCHEDULES_MAX
-        bounds = {"before": before, "most": SCHEDULES_MAX, "most_of_owner": of_one}
-        full = await self._ask(lambda store: store.put(request.name, scope, asdict(told), following, **bounds))
+        full = await self._ask(
+            lambda store: store.put(
+                request.name, scope, asdict(told), following, before=before, most=SCHEDULES_MAX, most_of_owner=of_one
+            )
+        )
         if full:
             whose = " of one owner" if full < SCHEDULES_MAX else ""
             raise RequestRefused(f"There are {full} schedules{whose}, which is the most. Remove some first.")
