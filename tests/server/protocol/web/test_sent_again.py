@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import itertools
 import json
 import sys
@@ -23,7 +24,8 @@ from sealab.server.governance.scopes import of_principal
 from sealab.server.interfaces.protocol import draining, elicitation
 from sealab.server.interfaces.protocol.sent_calls import SentBefore, SentCall
 from sealab.server.use_cases.replicas.replica_errors import OutcomeUnknown
-from sealab.server.use_cases.runs.request import new_run_id
+from sealab.server.use_cases.runs.execute import execute
+from sealab.server.use_cases.runs.request import CodeRequest, new_run_id
 
 from ...conftest import http_server, in_a_task, settings_of
 from ...upstream_tools.test_registry import configure
@@ -317,6 +319,19 @@ async def test_a_run_of_which_nothing_is_kept_is_not_run_again(app: App) -> None
     await before.ran(first)
     with pytest.raises(OutcomeUnknown, match="its outcome is unknown: nothing is kept of its run"):
         await before.first(known_by("ended"))
+
+
+async def test_a_run_that_has_a_journal_is_known_for_good(app: App) -> None:
+    before, first = SentBefore(app.background), known_by("began", "one", *Right)
+    assert await before.first(first) is None
+    await execute(app.executor, CodeRequest("1", run_id=first.run_id, caller=first.caller))
+    await app.journal.stored()
+    store, scope, mark = app.journal.background(), first.caller.scope, hashlib.sha256(b"began").hexdigest()
+    assert await asyncio.to_thread(store.keep_sent, scope, mark, str(first.run_id))
+    await asyncio.to_thread(store.forget_sent, scope, mark, str(first.run_id), silent_seconds=1e-9)
+    state = await before.first(known_by("began", "one", *Right))
+    assert state is not None
+    assert state.run_id == first.run_id
 
 
 async def test_a_token_with_fewer_rights_is_not_given_a_run_of_before(app: App) -> None:
