@@ -265,7 +265,10 @@ A time is fired by the transaction that both queues the run and moves `next_time
 """
 
 SENT_CALL = _table("sent_call", _key("owner"), _key("mark"), *_text("asked", "run_id"), *_seconds("sent", "expires"))
-"""The calls that were sent with an idempotency key: a digest of it, one of what was asked for, and the run."""
+"""The calls that were sent with an idempotency key: a digest of it, what tells what was asked for, and the run.
+
+`sent` is when the process of the call was last heard of; as late as `expires` once the run has begun.
+"""
 
 # Who may call, and what was done.
 TOKEN = _table(

@@ -57,11 +57,14 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class SentBefore:
-    """A call with an idempotency key: a digest of what it asked for, its run, and how many seconds ago it was sent."""
+    """A call with an idempotency key: what tells what it asked for, and its run.
+
+    `silent_seconds` is for how long its process has not been heard of; None once its run has begun.
+    """
 
     asked: str
     run_id: str
-    age: float
+    silent_seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +188,33 @@ class BackgroundStore:
                 note.on_conflict_do_update(index_elements=["owner", "mark"], set_=row, where=SENT_CALL.c.expires < now)
             )
             found = connection.execute(first).one()
-        return SentBefore(found.asked, found.run_id, now - found.sent)
+        return SentBefore(found.asked, found.run_id, None if found.sent >= found.expires else now - found.sent)
 
-    def forget_sent(self, scope: str, mark: str, run_id: str) -> None:
-        """Have a call with an idempotency key be new once more: nothing of its run ran."""
-        which = (SENT_CALL.c.owner == self._keys.owner(scope), SENT_CALL.c.mark == mark, SENT_CALL.c.run_id == run_id)
+    def keep_sent(self, scope: str, mark: str, run_id: str, *, ran: bool = False) -> bool:
+        """Say that the process of a call with an idempotency key is there; return whether the call is still known.
+
+        Once its run `ran`, or has a journal, it is never taken for one of which nothing ran.
+        """
+        has_journal = sa.select(JOURNAL.c.run_id).where(JOURNAL.c.run_id == run_id).exists()
+        began = sa.or_(has_journal, SENT_CALL.c.sent >= SENT_CALL.c.expires, sa.literal(ran))
+        sent = sa.case((began, SENT_CALL.c.expires), else_=self._database.now())
+        with self._database.transaction(durable=ran) as connection:
+            kept = connection.execute(sa.update(SENT_CALL).where(*self._sent(scope, mark, run_id)).values(sent=sent))
+        return kept.rowcount > 0
+
+    def forget_sent(self, scope: str, mark: str, run_id: str, *, silent_seconds: float = 0.0) -> None:
+        """Have a call with an idempotency key be new once more, of whose run nothing ran.
+
+        With `silent_seconds` only where its process was not heard of for so long.
+        """
+        forgotten = sa.delete(SENT_CALL).where(*self._sent(scope, mark, run_id))
+        if silent_seconds:
+            forgotten = forgotten.where(SENT_CALL.c.sent < self._database.now() - silent_seconds)
         with self._database.transaction() as connection:
-            connection.execute(sa.delete(SENT_CALL).where(*which))
+            connection.execute(forgotten)
+
+    def _sent(self, scope: str, mark: str, run_id: str) -> tuple[sa.ColumnElement[bool], ...]:
+        return SENT_CALL.c.owner == self._keys.owner(scope), SENT_CALL.c.mark == mark, SENT_CALL.c.run_id == run_id
 
     def now(self) -> float:
         """Return the time by the clock of the database, in seconds since 1970."""

@@ -52,8 +52,22 @@ class ScheduleStore:
         self._database = database
         self._keys = keys
 
-    def put(self, name: str, scope: str, told: Mapping[str, object], next_time: float, *, most: int) -> bool:
-        """Store a schedule, in the place of the one of its name; False where there are `most` others."""
+    def put(
+        self,
+        name: str,
+        scope: str,
+        told: Mapping[str, object],
+        next_time: float,
+        *,
+        before: StoredSchedule | None,
+        most: int,
+        most_of_owner: int,
+    ) -> int:
+        """Store a schedule, in the place of the one that was there `before`.
+
+        Returns 0, or where there are `most` others, or `most_of_owner` of its owner, that number. Raises
+        `ScheduleMoved` where there is another than `before`, or one where there was none.
+        """
         owner = self._keys.owner(scope)
         row = {
             "owner": owner,
@@ -62,13 +76,18 @@ class ScheduleStore:
             **_RESTED,
         }
         others = sa.select(sa.func.count()).where(_COLUMNS.name != name)
-        first = {"fired": None, "last_run": None, "judged": 1, "outcome": ""}
-        put = insert(SCHEDULE).on_conflict_do_update(index_elements=["name"], set_=row)
+        first = {"name": name, **row, "fired": None, "last_run": None, "judged": 1, "outcome": ""}
+        put: sa.Insert | sa.Update = sa.update(SCHEDULE).where(_COLUMNS.name == name).values(row)
+        if before is None:
+            put = insert(SCHEDULE).values(first).on_conflict_do_nothing()
         with self._database.transaction() as connection:
-            if connection.execute(others).scalar_one() >= most:
-                return False
-            connection.execute(put, {"name": name, **row, **first})
-        return True
+            self._require(connection, name, before)
+            for bound, counted in ((most, others), (most_of_owner, others.where(_COLUMNS.owner == owner))):
+                if connection.execute(counted).scalar_one() >= bound:
+                    return bound
+            if not connection.execute(put).rowcount:
+                raise _moved()
+        return 0
 
     def all(self) -> list[StoredSchedule]:
         """Return all of them by name."""
@@ -95,7 +114,7 @@ class ScheduleStore:
 
         def note(connection: Connection) -> None:
             if not connection.execute(self._unchanged(schedule).values(fired)).rowcount:
-                raise ScheduleMoved("The schedule was changed at this moment. Look at it again.")
+                raise _moved()
 
         return note
 
@@ -104,16 +123,27 @@ class ScheduleStore:
         with self._database.transaction() as connection:
             return connection.execute(self._unchanged(schedule).values(values)).rowcount > 0
 
-    def remove(self, name: str) -> bool:
-        """Remove a schedule; return whether there was one."""
+    def remove(self, schedule: StoredSchedule) -> bool:
+        """Remove a schedule; return whether it was there. Raises `ScheduleMoved` where there is another of its name."""
         with self._database.transaction() as connection:
-            return connection.execute(sa.delete(SCHEDULE).where(_COLUMNS.name == name)).rowcount > 0
+            if self._require(connection, schedule.name, schedule, None):
+                connection.execute(sa.delete(SCHEDULE).where(_COLUMNS.name == schedule.name))
+                return True
+        return False
+
+    def _require(self, connection: Connection, name: str, *expected: StoredSchedule | None) -> bool:
+        """Return whether there is one of a name. Raises `ScheduleMoved` where it says what none of those says."""
+        row = connection.execute(sa.select(SCHEDULE).where(_COLUMNS.name == name).with_for_update()).one_or_none()
+        found = None if row is None else self._told(row)
+        if (found and (found.owner, found.told)) not in [each and (each.owner, each.told) for each in expected]:
+            raise _moved()
+        return found is not None
 
     def forget(self, holds: Callable[[object], bool] | None, owner: str | None) -> None:
         """Remove those of an owner, or of all, which `holds` says hold something or that cannot be read."""
         for each in self._those(*(() if owner is None else (_COLUMNS.owner == owner,))):
             if holds is None or each.told is None or holds(each.told):
-                self.remove(each.name)
+                self.remove(each)
 
     def _those(self, *which: sa.ColumnElement[bool]) -> list[StoredSchedule]:
         with self._database.read() as connection:
@@ -137,6 +167,10 @@ class ScheduleStore:
             _COLUMNS.judged == int(schedule.judged),
             *same,
         )
+
+
+def _moved() -> ScheduleMoved:
+    return ScheduleMoved("The schedule was changed at this moment. Look at it again.")
 
 
 def any_due(connection: Connection, now: float) -> bool:

@@ -193,7 +193,7 @@ class Console(Generic[S]):
         judged = await self._authentication.judged(asked.scope, token) if token else None
         if not isinstance(judged, Identity):
             return self._way_in(asked, 401, "This token is not valid here, or cannot be judged now.")
-        session = await asyncio.to_thread(self.sessions.begun, token)
+        session = await asyncio.to_thread(self.sessions.begun, token, judged)
         return await self._begun(asked, session, judged, "console")
 
     async def _begun(self, asked: _Asked, session: Session, identity: Identity, method: str) -> Response:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, cast
 
 from ....skills_db.shared_state.documents import DocumentStore
 from ....skills_db.vault_keys import Seal, SealBroken
+from ...base.identity import LOCAL_IDENTITY, Identity
 
 if TYPE_CHECKING:
     from ....skills_db.engine import Database
@@ -34,6 +35,8 @@ LINK_SECONDS = 300
 """How long a link can be taken."""
 SESSIONS_MAX = 1000
 """Sessions, and links, at once; with a further one the oldest ends."""
+SESSIONS_OF_ONE_MAX = 20
+"""Sessions of one principal at once; with a further one the principal's oldest ends."""
 _DOCUMENT = "console"
 _SECRET = re.compile(r"[\w-]{43}")
 
@@ -78,15 +81,20 @@ class Sessions:
             is_open = kept["links"].pop(_digest(link), None) is not None
         return self.begun(None) if is_open else None
 
-    def begun(self, token: str | None) -> Session:
-        """Return a new session."""
+    def begun(self, token: str | None, identity: Identity = LOCAL_IDENTITY) -> Session:
+        """Return a new session of whom the token stands for."""
         session = Session(secrets.token_urlsafe(32), token, time.time() + SESSION_SECONDS)
         digest = _digest(session.secret)
-        entry: dict[str, object] = {"expires": session.expires}
+        whose = _digest(json.dumps([identity.tenant, identity.principal]))
+        entry: dict[str, object] = {"expires": session.expires, "whose": whose}
         if token is not None:
             entry["token"] = b64encode(self._seal().sealed(token.encode(), digest)).decode()
         with self._editing() as kept:
-            kept["sessions"][digest] = entry
+            sessions = kept["sessions"]
+            sessions[digest] = entry
+            own = [each for each, other in sessions.items() if other.get("whose") == whose]
+            for oldest in own[:-SESSIONS_OF_ONE_MAX]:
+                del sessions[oldest]
         return session
 
     def found(self, secret: str) -> Session | None:

@@ -38,6 +38,7 @@ from ...base.terminal_escaping import visible
 from ...governance.caller import Ask, Caller, NobodyAnswers, NoMoreQuestions, OpenLink, or_no
 from ...governance.questions import NO, Question, Reply, reply_of
 from ...governance.scopes import caller_of
+from ...use_cases.replicas.replica_errors import OutcomeUnknown
 from ...use_cases.runs.background.background_reports import RunState
 from .draining import LASTING_SECONDS, Peer
 from .sent_calls import SentBefore, SentCall, joined
@@ -57,6 +58,13 @@ is still there. A call that is given up so gets no answer to this question, nor 
 
 _KEPT_SECONDS = 60.0
 """How long the answer of a call is kept that came while no request waited for it: its user was still being asked."""
+
+BROKEN_MAX = 16
+BROKEN_BYTES_MAX = 64_000_000
+"""How many calls of one caller whose streams broke are kept to be joined, and how much these asked and were answered.
+
+The newest is kept in any case; the oldest others end as those do whose clients closed their streams.
+"""
 
 _SETTLE_SECONDS = 0.05
 """How long a further question is waited for, so that those that are asked at the same time make one round."""
@@ -142,6 +150,9 @@ class _Suspended:
     task: asyncio.Task[CallToolResult] | None = None
     questions: dict[str, _Question] = field(default_factory=dict)
     asked: asyncio.Event = field(default_factory=asyncio.Event)
+    dropping: asyncio.TimerHandle | None = None
+    """Has it no more be joined after a while."""
+    sizes: dict[str, int] = field(default_factory=dict)
 
     async def approve(self, question: Question) -> Reply:
         """Ask a question; as `caller.Ask`."""
@@ -173,6 +184,16 @@ class _Suspended:
         """Return whether the stream of the newest request for it broke, and it may be joined for that."""
         broke_at = self.newest.broke_at
         return broke_at is not None and asyncio.get_running_loop().time() - broke_at < LASTING_SECONDS
+
+    def size(self) -> int:
+        """Return how many bytes of JSON it asked and was answered."""
+        if self.sent is not None and "asked" not in self.sizes:
+            self.sizes["asked"] = self.sent.size()
+        task = self.task
+        if "answer" not in self.sizes and task is not None and task.done():
+            is_answer = not task.cancelled() and task.exception() is None
+            self.sizes["answer"] = len(task.result().model_dump_json()) if is_answer else 0
+        return sum(self.sizes.values())
 
     def ends_without(self, peer: Peer) -> bool:
         """Return whether nobody waits for it once a request does not; one that broke waits, unless it is cancelled."""
@@ -247,6 +268,7 @@ class Conversations:
             return await work(client)
         held.task = asyncio.ensure_future(work(client) if sent is None else self._noted(work(client), sent))
         if sent is not None:
+            self._bound(sent)
             self.sent.append(held)
             held.task.add_done_callback(lambda _task: self._drop(held))
         return await self._next(held)
@@ -263,25 +285,45 @@ class Conversations:
 
     async def _noted(self, work: Awaitable[CallToolResult], sent: SentCall) -> CallToolResult:
         """Do the work of a call that may be sent again; where none of it ran, it is not known by its key."""
-        try:
-            answer = await work
-        except KNOWN_ERRORS:
-            if sent.key is not None and self.before is not None:
+        if sent.key is None or self.before is None:
+            return await work
+        async with self.before.kept(sent):
+            try:
+                answer = await work
+            except OutcomeUnknown:
+                await self.before.ran(sent)
+                raise
+            except KNOWN_ERRORS:
                 await self.before.forget(sent)
-            raise
+                raise
         is_busy = (answer.structured_content or {}).get("status") == Status.BUSY
-        if is_busy and sent.key is not None and self.before is not None:
-            await self.before.forget(sent)
+        await (self.before.forget(sent) if is_busy else self.before.ran(sent))
         return answer
 
     def _drop(self, held: _Suspended) -> None:
         """Have no call join work that has ended, unless its stream broke: for a while after that."""
         if held not in self.sent or held.task is None or not held.task.done() or not held.newest.gone:
             return
-        if held.broke():
-            asyncio.get_running_loop().call_later(LASTING_SECONDS, self._drop, held)
+        if held.dropping is not None:
+            held.dropping.cancel()
+        if held.broke() and held.sent is not None:
+            held.dropping = asyncio.get_running_loop().call_later(LASTING_SECONDS, self._drop, held)
+            self._bound(held.sent)
             return
         self.sent.remove(held)
+
+    def _bound(self, sent: SentCall) -> None:
+        """Have no call join the oldest of a caller whose streams broke, beyond what is kept, and end their runs."""
+        count = size = 0
+        scope = sent.caller.scope
+        broken = [each for each in self.sent if each.sent is not None and each.sent.caller.scope == scope]
+        for held in reversed([each for each in broken if each.broke()]):
+            count, size = count + 1, size + held.size()
+            if count > 1 and (count > BROKEN_MAX or size > BROKEN_BYTES_MAX) and held.task is not None:
+                self.sent.remove(held)
+                held.task.cancel()
+                if held.dropping is not None:
+                    held.dropping.cancel()
 
     async def _go_on(self, context: Context[Any, Any], held: _Suspended) -> CallToolResult:
         """Wait for work that another request began, for a request that goes on in its place."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, ToolAnnotations
@@ -18,6 +18,9 @@ from ...use_cases.skills.schedules import ListedSchedule, RemovedSchedule, Sched
 from .answers import READS, OptionalText, OptionalWhole, Variables, answered
 from .elicitation import Client, Conversations
 from .strict_tool import mcp_tool
+
+if TYPE_CHECKING:
+    from ....skills_db.journal.schedule_store import StoredSchedule
 
 _WHILE_IT_RUNS = "This server speaks over stdio: it fires only while its client runs it."
 _WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
@@ -44,7 +47,7 @@ class ScheduleTools:
         missed: Literal["run", "skip"] = "run",
         retries: int = 0,
     ) -> Annotated[CallToolResult, ListedSchedule]:
-        """Run a skill at set times. Changing one asks the user."""
+        """Run a skill at set times, with the user's yes."""
         caller = caller_of(ctx.request_context)
         given = cast("Mapping[str, Json]", arguments) if arguments or skill else None
         request = ScheduleRequest(
@@ -52,14 +55,15 @@ class ScheduleTools:
         )
 
         async def add(client: Client) -> CallToolResult:
-            if await self.schedules.known(name, caller) is not None:
+            async def agree(before: StoredSchedule | None) -> None:
                 question = f"Change the schedule {name}, and have it run the version of its skill that there is now?"
-                if client.ask is None or (await client.ask(Question(plain=question))).choice is None:
-                    raise RequestRefused(
-                        f"There is a schedule {name}, and to change it or to have it go on needs the user's yes. Have "
-                        f"the user run sealab schedules add {name}."
-                    )
-            return _told(ctx, await self.schedules.add(request))
+                if before is None:
+                    if client.ask is None:  # the right to add one is enough where nobody can be asked
+                        return
+                    question = f"Run the skill {skill} at set times, as the schedule {name}: {every}?"
+                await _agreed(client, question, f"sealab schedules add {name}")
+
+            return _told(ctx, await self.schedules.add(request, agree))
 
         return await self.conversations.hold(ctx, add)
 
@@ -70,9 +74,23 @@ class ScheduleTools:
 
     @mcp_tool(_WRITES, rest="list_schedules()")
     async def remove_schedule(self, name: str, ctx: Context[None, None]) -> Annotated[CallToolResult, RemovedSchedule]:
-        """Remove a schedule."""
-        removed = await self.schedules.remove(name, caller_of(ctx.request_context))
-        return answered(removed, json.dumps(removed))
+        """Remove a schedule, with the user's yes."""
+        caller = caller_of(ctx.request_context)
+
+        async def remove(client: Client) -> CallToolResult:
+            async def agree(_schedule: StoredSchedule | None) -> None:
+                await _agreed(client, f"Remove the schedule {name}?", f"sealab schedules remove {name}")
+
+            removed = await self.schedules.remove(name, caller, agree)
+            return answered(removed, json.dumps(removed))
+
+        return await self.conversations.hold(ctx, remove)
+
+
+async def _agreed(client: Client, question: str, command: str) -> None:
+    """Raise `RequestRefused` unless the user says yes."""
+    if client.ask is None or (await client.ask(Question(plain=question))).choice is None:
+        raise RequestRefused(f"{question} This needs the user's yes. Have the user run {command}.")
 
 
 def _told(ctx: Context[None, None], told: ListedSchedule | ScheduleList) -> CallToolResult:

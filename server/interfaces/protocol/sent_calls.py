@@ -13,7 +13,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -21,11 +22,13 @@ from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, TextContent
 
 from ....skills_db.errors import JournalNotFound
-from ...base.errors import RequestRefused
+from ...base.errors import KNOWN_ERRORS, RequestRefused
 from ...base.host_work import Kind, in_thread
 from ...governance.caller import Caller
 from ...governance.scopes import connection_of
+from ...use_cases.replicas.replica_errors import OutcomeUnknown
 from ...use_cases.runs.background.background import WAIT_SECONDS_MAX, Background
+from ...use_cases.runs.background.background_work import LEASE_SECONDS, RENEW_SECONDS
 from ...use_cases.runs.request import new_run_id
 
 if TYPE_CHECKING:
@@ -35,8 +38,6 @@ if TYPE_CHECKING:
 IDEMPOTENCY_KEY = "sealab/idempotencyKey"
 """The member of `_meta` that names a call."""
 _KEY_CHARS_MAX = 200
-_UNWRITTEN_SECONDS = 10.0
-"""How long a journal may take to be written whose run has begun."""
 _LOOK_SECONDS = 0.5
 _T = TypeVar("_T")
 _JOINED = "joined: this call was sent before, so nothing was run again; this is the report of the run that began then"
@@ -55,6 +56,8 @@ class SentCall:
     key: str | None
     run_id: str | None = None
     """What the run of a call with a key is called."""
+    asked_bytes: int = 0
+    """How much a call with a key asks for, of which `asked` is a digest."""
 
     @classmethod
     def of(cls, context: Context[Any, Any], caller: Caller, **asked: object) -> SentCall:
@@ -69,7 +72,12 @@ class SentCall:
         source = (caller.identity.credential, connection)
         if key is None:
             return cls(caller, source, asked, None)
-        return cls(caller, source, _digest(json.dumps(asked, sort_keys=True)), key, new_run_id())
+        told = json.dumps(asked, sort_keys=True)
+        return cls(caller, source, _digest(told), key, new_run_id(), len(told))
+
+    def size(self) -> int:
+        """Return how many bytes of JSON it asks for."""
+        return self.asked_bytes if self.key is not None else len(json.dumps(self.asked))
 
     def is_again(self, first: SentCall, *, broke: bool) -> bool:
         """Return whether it is the `first` call, sent again; that one `broke` where its stream did.
@@ -83,20 +91,30 @@ class SentCall:
             return same and broke and self.caller.identity.stands_for(first.caller.identity)
         if self.key != first.key:
             return False
-        self.judge(first.asked)
-        if not self.caller.identity.stands_for(first.caller.identity):
-            raise RequestRefused(
-                f"The call of this {IDEMPOTENCY_KEY} was made with more rights than the token has. Send it again with "
-                "the token that it was made with."
-            )
+        self.judge(first.told())
         return True
 
-    def judge(self, asked: object) -> None:
-        """Raise `RequestRefused` where the first call of its key asked for something else."""
+    def told(self) -> str:
+        """Return what is kept of a call with a key: digests of what it asks for and of who asks, and the rights."""
+        return " ".join([str(self.asked), self._who, *sorted(self.caller.identity.rights)])
+
+    @property
+    def _who(self) -> str:
+        identity = self.caller.identity
+        return _digest(json.dumps([identity.tenant, identity.principal]))
+
+    def judge(self, first: str) -> None:
+        """Raise `RequestRefused` where the first call of its key asked for something else, or had more rights."""
+        asked, *identity = first.split()
         if self.asked != asked:
             raise RequestRefused(
                 f"The {IDEMPOTENCY_KEY} was given before, for a call with another program or other arguments. Give "
                 "each call a key of its own, and the same one only to send a call again as it was."
+            )
+        if identity[:1] != [self._who] or not self.caller.identity.rights >= set(identity[1:]):
+            raise RequestRefused(
+                f"The call of this {IDEMPOTENCY_KEY} was made with more rights than the token has. Send it again with "
+                "the token that it was made with."
             )
 
 
@@ -109,10 +127,12 @@ class SentBefore:
     async def first(self, sent: SentCall) -> RunState | None:
         """Note a call with a key; return how far the run is that the first call of the key began, None for a new call.
 
-        Raises `RequestRefused` where that one asked for something else, and what the database raises.
+        Raises `RequestRefused` where that one asked for something else or had more rights, `OutcomeUnknown` where its
+        run may have begun and nothing is kept of it, and what the database raises.
         """
         scope, mark, run_id = sent.caller.scope, _digest(str(sent.key)), str(sent.run_id)
-        life, asked = self.background.journal.life_of(scope), str(sent.asked)
+        life, asked = self.background.journal.life_of(scope), sent.told()
+        until = asyncio.get_running_loop().time() + WAIT_SECONDS_MAX
         while True:
             first = await self._ask(lambda store: store.first_sent(scope, mark, asked, run_id, life))
             if first.run_id == run_id:
@@ -121,10 +141,47 @@ class SentBefore:
             try:
                 return await self.background.state(first.run_id, scope, wait_seconds=WAIT_SECONDS_MAX)
             except JournalNotFound:
-                if first.age < _UNWRITTEN_SECONDS:  # its journal may not be written yet
+                silent = first.silent_seconds
+                is_waited_for = silent is not None and silent <= LEASE_SECONDS
+                if is_waited_for and asyncio.get_running_loop().time() < until:  # it may wait for its turn
                     await asyncio.sleep(_LOOK_SECONDS)
-                else:  # what changes something is recorded before it is done: nothing was
-                    await self._ask(lambda store: store.forget_sent(scope, mark, first.run_id))  # noqa: B023
+                elif is_waited_for or silent is None or not self.background.journal.keeps:
+                    raise OutcomeUnknown(
+                        f"The call of this {IDEMPOTENCY_KEY} was sent before, and its outcome is unknown: nothing is "
+                        "kept of its run. Look at what it may have changed, and call with another key to run it anew."
+                    ) from None
+                else:  # its process is gone, and what changes something is recorded before it is done: nothing was
+                    gone = first.run_id
+                    await self._ask(
+                        lambda store: store.forget_sent(scope, mark, gone, silent_seconds=LEASE_SECONDS)  # noqa: B023
+                    )
+
+    @asynccontextmanager
+    async def kept(self, sent: SentCall) -> AsyncIterator[None]:
+        """Have a call that waits for its turn here not be taken for one whose process is gone."""
+        keeping = asyncio.ensure_future(self._keep(sent, asyncio.current_task()))
+        try:
+            yield
+        finally:
+            keeping.cancel()
+
+    async def _keep(self, sent: SentCall, work: asyncio.Task[Any] | None) -> None:
+        while work is not None:
+            await asyncio.sleep(RENEW_SECONDS)
+            with suppress(*KNOWN_ERRORS):
+                if not await self._keeps(sent):  # it was taken for gone, and is run anew
+                    work.cancel()
+                    return
+
+    async def ran(self, sent: SentCall) -> None:
+        """Note that the run of a call has ended: it is not done again, even where nothing is kept of it."""
+        with suppress(*KNOWN_ERRORS):  # its answer is there
+            await self.background.journal.stored()
+            await self._keeps(sent, ran=True)
+
+    async def _keeps(self, sent: SentCall, *, ran: bool = False) -> bool:
+        scope, mark, run_id = sent.caller.scope, _digest(str(sent.key)), str(sent.run_id)
+        return await self._ask(lambda store: store.keep_sent(scope, mark, run_id, ran=ran))
 
     async def forget(self, sent: SentCall) -> None:
         """Have a call be new once more, of which nothing ran."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 SCHEDULES_MAX = 100
 """Of one tenant."""
+SCHEDULES_OF_ONE_MAX = 25
+"""Of one principal with a token."""
 LATE_SECONDS = 300.0
 """How late a time may be fired; then it was missed."""
 RETRY_SECONDS = 60.0
@@ -54,6 +56,8 @@ _NEEDED = (Right.RUN, Right.SKILLS_READ)
 _NO_FAILURES = frozenset({Status.OK.value, Status.CANCELLED.value, "unknown"})
 _T = TypeVar("_T")
 _LOG = logging.getLogger(__name__)
+Agree = Callable[["StoredSchedule | None"], Awaitable[None]]
+"""Asks whether a schedule as it is now may be changed, made or removed; raises where not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +154,15 @@ class Schedules:
     standing: Standing
     now: Callable[[], float] = field(default=time.time)
 
-    async def add(self, request: ScheduleRequest) -> ListedSchedule:
+    async def add(self, request: ScheduleRequest, agree: Agree | None = None) -> ListedSchedule:
         """Store a schedule, or change it and have it go on, with the newest version of its skill unless one is named.
 
-        Raises `RequestRefused`, `RightMissing`, `SkillNotFound` and `ArgumentsRefused`; then nothing is changed.
+        Raises `RequestRefused`, `RightMissing`, `SkillNotFound`, `ArgumentsRefused` and `ScheduleMoved`, and what
+        `agree` raises; then nothing is changed.
         """
         caller, before = request.caller, await self.known(request.name, request.caller)
+        if agree is not None:
+            await agree(before)
         old = None if before is None else _Told.of(before)
         if not _NAME.fullmatch(request.name):
             raise RequestRefused("The name of a schedule has 1 to 64 ASCII letters, digits and _.-; give such a name.")
@@ -173,7 +180,7 @@ class Schedules:
         for name, value, known in (("overlap", request.overlap, Overlap), ("missed", request.missed, Missed)):
             if value not in get_args(known):
                 raise RequestRefused(f"{name} cannot be {value!r:.80}. Give {' or '.join(get_args(known))}.")
-        times = SetTimes.of(request.every or cast("_Told", old).every)
+        times, following = await _in_thread(_following, request.every or cast("_Told", old).every, self.now())
         arguments = request.arguments
         if arguments is None:
             arguments = {} if old is None else old.arguments
@@ -194,13 +201,18 @@ class Schedules:
             identity_told(identity),
             self.now(),
         )
-        following = times.after(self.now())
-        put = await self._ask(lambda store: store.put(request.name, scope, asdict(told), following, most=SCHEDULES_MAX))
-        if not put:
-            raise RequestRefused(f"There are {SCHEDULES_MAX} schedules, which is the most. Remove some first.")
+        of_one = SCHEDULES_OF_ONE_MAX if is_principal(scope) else SCHEDULES_MAX
+        full = await self._ask(
+            lambda store: store.put(
+                request.name, scope, asdict(told), following, before=before, most=SCHEDULES_MAX, most_of_owner=of_one
+            )
+        )
+        if full:
+            whose = " of one owner" if full < SCHEDULES_MAX else ""
+            raise RequestRefused(f"There are {full} schedules{whose}, which is the most. Remove some first.")
         self._audit(caller, "schedule added")
         stored_one = await self._ask(lambda store: store.named(request.name))
-        return self._listed(cast("StoredSchedule", stored_one), {skill.draft.name: skill.latest})
+        return await _in_thread(self._listed, cast("StoredSchedule", stored_one), {skill.draft.name: skill.latest})
 
     async def listed(self, caller: Caller) -> ScheduleList:
         """Return the schedules of a caller, of all where the caller may see those. Raises `SkillsDbError`."""
@@ -208,12 +220,18 @@ class Schedules:
         names = {told.skill for each in found if (told := _Told.of(each)) is not None}
         summaries = await self.context.service.ask(lambda store: store.summaries())
         latest = {name: summaries[name].version for name in names if name in summaries}
-        return ScheduleList(count=len(found), schedules=[self._listed(each, latest) for each in found])
+        schedules = await _in_thread(lambda: [self._listed(each, latest) for each in found])
+        return ScheduleList(count=len(found), schedules=schedules)
 
-    async def remove(self, name: str, caller: Caller) -> RemovedSchedule:
-        """Remove a schedule of the caller; what of it runs goes on. Raises `RequestRefused` where there is none."""
-        await self.reached(name, caller)
-        removed = await self._ask(lambda store: store.remove(name))
+    async def remove(self, name: str, caller: Caller, agree: Agree | None = None) -> RemovedSchedule:
+        """Remove a schedule of the caller; what of it runs goes on.
+
+        Raises `RequestRefused` where there is none, `ScheduleMoved`, and what `agree` raises; then nothing is changed.
+        """
+        schedule = await self.reached(name, caller)
+        if agree is not None:
+            await agree(schedule)
+        removed = await self._ask(lambda store: store.remove(schedule))
         self._audit(caller, "schedule removed")
         return RemovedSchedule(name=name, removed=removed)
 
@@ -254,7 +272,7 @@ class Schedules:
             await self._pause(schedule, "What was stored of it was changed or is damaged. Add it again.")
             return
         try:
-            following = _times_of(told.every).after(self.now())
+            following = await _in_thread(lambda: _times_of(told.every).after(self.now()))
         except RequestRefused as error:  # its zone may be gone
             await self._pause(schedule, str(error))
             return
@@ -395,6 +413,16 @@ def _is_operator(caller: Caller) -> bool:
 
 def _reaches(store: ScheduleStore, schedule: StoredSchedule, caller: Caller) -> bool:
     return _is_operator(caller) or store.is_of(schedule, caller.scope)
+
+
+async def _in_thread(work: Callable[..., _T], *arguments: object) -> _T:
+    """Do what computes times, of which some are thousands of days away."""
+    return await in_thread(Kind.DATABASE, lambda: work(*arguments))
+
+
+def _following(every: str, now: float) -> tuple[SetTimes, float]:
+    times = SetTimes.of(every)
+    return times, times.after(now)
 
 
 @lru_cache(maxsize=SCHEDULES_MAX)

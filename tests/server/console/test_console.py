@@ -264,6 +264,15 @@ def test_a_session_ends_with_its_token_with_a_sign_out_and_with_its_time(
     wait_until(lambda: whose.opened(**JSON).status_code == 401)
 
 
+def test_one_principal_ends_no_sessions_of_others(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sealab.server.interfaces.console.sessions.SESSIONS_OF_ONE_MAX", 2)
+    monkeypatch.setattr("sealab.server.interfaces.console.sessions.SESSIONS_MAX", 3)
+    other = team.member("mate")
+    signed_in = [team.member("ben") for _ in range(4)]
+    assert other.opened(**JSON).status_code == 200
+    assert [each.opened(**JSON).status_code for each in signed_in] == [401, 401, 200, 200]
+
+
 def test_nobody_without_a_session_or_token_sees_anything(team: Team) -> None:
     stranger = nobody(team.url)
     for path in ("", *(f"/{name}" for name in MENU), "/runs/0", "/no-such"):

@@ -29,6 +29,8 @@ from sealab.server.use_cases.skills.schedules import (
 )
 from sealab.server.use_cases.skills.set_times import SetTimes
 from sealab.server.use_cases.skills.use_cases import SaveRequest
+from sealab.skills_db.errors import ScheduleMoved
+from sealab.skills_db.journal.schedule_store import StoredSchedule
 from sealab.skills_db.tokens import TokenStore
 
 from ...waiting import until
@@ -110,7 +112,7 @@ async def idle(idling: App) -> AsyncIterator[Bench]:
 
 
 async def save(app: App, code: str, name: str) -> None:
-    await skills.save(app.skills, SaveRequest(name, code))
+    await skills.save(app.skills, SaveRequest(name, code, force=True))
 
 
 async def the_one(schedules: Schedules) -> ListedSchedule:
@@ -264,6 +266,41 @@ async def test_rights_are_judged_anew_and_a_revoked_token_stops_it(bench: Bench)
     assert told["last"]["status"] == "ok"
 
 
+async def test_what_came_between_a_look_and_a_change_is_not_overwritten(idle: Bench) -> None:
+    schedules, rights = idle.schedules, frozenset({Right.RUN, Right.SKILLS_READ})
+    ada, eve = (Caller(of_principal(each), identity=Identity("default", each, rights)) for each in ("ada", "eve"))
+
+    async def of_ada(_before: StoredSchedule | None) -> None:
+        await schedules.add(ScheduleRequest("daily", "note", MORNING, {"word": "ada"}, caller=ada))
+
+    async def changed(_before: StoredSchedule | None) -> None:
+        await schedules.add(ScheduleRequest("daily", "note", MORNING, {"word": "changed"}, caller=ada))
+
+    with pytest.raises(ScheduleMoved):
+        await schedules.add(ScheduleRequest("daily", "note", MORNING, caller=eve), of_ada)
+    for act in (
+        schedules.add(ScheduleRequest("daily", "note", MORNING, {"word": "again"}, caller=ada), changed),
+        schedules.remove("daily", ada, of_ada),
+    ):
+        with pytest.raises(ScheduleMoved):
+            await act
+    told = await the_one(schedules)
+    assert (told["owner"], told["arguments"]) == ("ada", {"word": "ada"})
+
+
+async def test_one_principal_cannot_use_all_the_schedules_of_a_tenant(
+    idle: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sealab.server.use_cases.skills.schedules.SCHEDULES_OF_ONE_MAX", 1)
+    rights = frozenset({Right.RUN, Right.SKILLS_READ})
+    ada, eve = (Caller(of_principal(each), identity=Identity("default", each, rights)) for each in ("ada", "eve"))
+    await idle.schedules.add(ScheduleRequest("one", "note", MORNING, caller=ada))
+    await idle.schedules.add(ScheduleRequest("one", every="hourly UTC", caller=ada))
+    with pytest.raises(RequestRefused, match="There are 1 schedules of one owner, which is the most"):
+        await idle.schedules.add(ScheduleRequest("two", "note", MORNING, caller=ada))
+    await idle.schedules.add(ScheduleRequest("two", "note", MORNING, caller=eve))
+
+
 async def test_what_is_stored_of_a_schedule_tells_nothing_and_goes_with_its_person(idle: Bench) -> None:
     await idle.schedules.add(ScheduleRequest("daily", "note", MORNING, {"word": "secret-word"}))
     root = idle.app.home.root
@@ -278,6 +315,9 @@ async def test_what_cannot_be_a_schedule_is_refused_with_what_to_give(idle: Benc
     for wrong, said in (
         (replace(good, every="sometimes"), "is no set time"),
         (replace(good, every="daily 07:00 Mars/Olympus"), "no time zone 'Mars/Olympus'"),
+        (replace(good, every=f"daily {', '.join(f'{n}:00' for n in range(40))} UTC"), "longer than 200 characters"),
+        (replace(good, every=f"daily {'7:00,' * 25} UTC"), "has 25 times. Give at most 24"),
+        (replace(good, every="0 0 */31 * 1#5 UTC"), "it never comes"),
         (replace(good, name="a b"), "1 to 64 ASCII letters"),
         (replace(good, skill="nothing"), "There is no skill 'nothing'"),
         (replace(good, arguments={"other": 1}), "other"),

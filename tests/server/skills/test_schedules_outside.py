@@ -34,9 +34,9 @@ def test_commands_add_list_run_and_remove_a_schedule(tmp_path: Path) -> None:
     assert "You have no schedule tick" in sealab("schedules", "remove", "tick", *home).refusal(2)
 
 
-async def test_an_agent_adds_one_and_needs_the_users_yes_to_change_it(tmp_path: Path) -> None:
+async def test_an_agent_needs_the_users_yes_to_add_to_change_and_to_remove_one(tmp_path: Path) -> None:
     asked: list[str] = []
-    answers = ["decline", "accept"]
+    answers = ["decline", "accept", "decline", "accept", "decline", "accept"]
 
     async def user(_context: Any, params: ElicitRequestParams) -> ElicitResult:
         asked.append(params.message)
@@ -45,7 +45,10 @@ async def test_an_agent_adds_one_and_needs_the_users_yes_to_change_it(tmp_path: 
 
     async with in_this_process(tmp_path, SPARE, elicitation_callback=user) as caller:
         await caller.told("save_skill", name="note", code=NOTE)
-        added = await caller.call("add_schedule", name="tick", skill="note", every="daily 07:00 UTC")
+        times = {"name": "tick", "skill": "note", "every": "daily 07:00 UTC"}
+        assert "needs the user's yes" in await caller.refusal("add_schedule", **times)
+        assert (await caller.told("list_schedules"))["count"] == 0
+        added = await caller.call("add_schedule", **times)
         assert added.structured_content is not None
         assert added.structured_content["version"] == 1
         assert "fires only while its client runs it" in str(added.content[1])
@@ -54,8 +57,12 @@ async def test_an_agent_adds_one_and_needs_the_users_yes_to_change_it(tmp_path: 
         assert "version 2 of note waits for a yes" in told["waits"]
         assert "needs the user's yes" in await caller.refusal("add_schedule", name="tick")
         assert (await caller.told("add_schedule", name="tick"))["version"] == 2
-        assert len(asked) == 2
+        assert "needs the user's yes" in await caller.refusal("remove_schedule", name="tick")
+        assert (await caller.told("list_schedules"))["count"] == 1
         assert await caller.told("remove_schedule", name="tick") == {"name": "tick", "removed": True}
+        assert asked[0] == "Run the skill note at set times, as the schedule tick: daily 07:00 UTC?"
+        assert asked[-1] == "Remove the schedule tick?"
+        assert len(asked) == 6
 
 
 async def test_an_agent_whose_user_cannot_be_asked_is_told_what_the_user_can_do(tmp_path: Path) -> None:
@@ -64,3 +71,5 @@ async def test_an_agent_whose_user_cannot_be_asked_is_told_what_the_user_can_do(
         await caller.told("add_schedule", name="tick", skill="note", every="daily 07:00 UTC")
         said = await caller.refusal("add_schedule", name="tick", every="hourly UTC")
         assert "Have the user run sealab schedules add tick." in said
+        said = await caller.refusal("remove_schedule", name="tick")
+        assert "Have the user run sealab schedules remove tick." in said

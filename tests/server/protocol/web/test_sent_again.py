@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import itertools
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sealab.server.app import App, running
 from sealab.server.base.errors import RequestRefused
+from sealab.server.base.home import Home
 from sealab.server.base.identity import Identity, Right
 from sealab.server.governance.caller import Caller
 from sealab.server.governance.scopes import of_principal
-from sealab.server.interfaces.protocol import draining
-from sealab.server.interfaces.protocol.sent_calls import SentCall
+from sealab.server.interfaces.protocol import draining, elicitation
+from sealab.server.interfaces.protocol.sent_calls import SentBefore, SentCall
+from sealab.server.use_cases.replicas.replica_errors import OutcomeUnknown
+from sealab.server.use_cases.runs.execute import execute
+from sealab.server.use_cases.runs.request import CodeRequest, new_run_id
 
-from ...conftest import http_server
+from ...conftest import http_server, in_a_task, settings_of
 from ...upstream_tools.test_registry import configure
 from .raw import MODERN, Answer, begun, call, opened, post, read
 from .test_rights_gate import ASKABLE, NOTES, YES, question_of
@@ -196,6 +204,26 @@ def test_a_broken_stream_ends_its_run_after_a_while(url: str, home: Path, monkey
     assert written(home, name) == "began "
 
 
+@pytest.mark.parametrize("bound", ["BROKEN_MAX", "BROKEN_BYTES_MAX"])
+def test_of_too_many_calls_whose_streams_broke_the_oldest_end(
+    url: str, home: Path, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    monkeypatch.setattr(elicitation, bound, 1)
+    oldest, newest = next(NAMES), next(NAMES)
+    for name in (oldest, newest):
+        broken(url, home, call(writing(name)), name, **MODERN)
+
+    def one_is_left() -> bool:
+        return bool(report(post(url, call("1"), **MODERN))["success"]) and _running(url) == 1
+
+    wait_for(one_is_left)
+    go(home, oldest)
+    again = begun(url, call(writing(newest)), **MODERN)
+    go(home, newest)
+    assert report(read(again))["joined"] is True
+    assert written(home, oldest) == "began "
+
+
 def sent(token: str, *rights: Right, key: str | None = "k", principal: str = "ada") -> SentCall:
     identity = Identity("default", principal, frozenset(rights), token)
     return SentCall(Caller(of_principal(principal), identity=identity), (token, ""), "asked", key)
@@ -246,3 +274,77 @@ def test_a_question_of_the_newer_protocol_is_asked_again_too(asking: str, home: 
     told = post(asking, {**message, "params": message["params"] | answered}, **MODERN)
     assert report(told)["result"] == "sent z"
     assert (home / "sent.txt").read_text().count("z") == 1
+
+
+@pytest.fixture(scope="module")
+async def app(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[App]:
+    home, env = tmp_path_factory.mktemp("unrun"), {"SEALAB_WORKERS_SPARE": "0"}
+    async with in_a_task(running(settings_of(home, env), Home(home), serves=True)) as app:
+        yield app
+
+
+def known_by(key: str, token: str = "one", *rights: Right) -> SentCall:
+    return replace(sent(token, *rights, key=key), run_id=new_run_id())
+
+
+async def test_a_call_that_waits_for_its_turn_is_waited_for_and_one_whose_process_is_gone_is_new(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sealab.server.interfaces.protocol.sent_calls.LEASE_SECONDS", 0.6)
+    monkeypatch.setattr("sealab.server.interfaces.protocol.sent_calls.RENEW_SECONDS", 0.1)
+    monkeypatch.setattr("sealab.server.interfaces.protocol.sent_calls._LOOK_SECONDS", 0.1)
+    before, first = SentBefore(app.background), known_by("waits")
+    assert await before.first(first) is None
+    async with before.kept(first):  # it has no journal yet
+        again = asyncio.ensure_future(before.first(known_by("waits")))
+        assert await asyncio.wait({again}, timeout=1.2) == (set(), {again})
+    assert await again is None  # it is kept no more
+
+
+async def test_a_call_that_was_taken_for_gone_is_ended_when_it_is_run_anew(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sealab.server.interfaces.protocol.sent_calls.RENEW_SECONDS", 0.1)
+    before, first = SentBefore(app.background), known_by("stalled")
+    assert await before.first(first) is None
+    await before.forget(first)
+    with pytest.raises(asyncio.CancelledError):
+        async with before.kept(first), asyncio.timeout(5):
+            await asyncio.Event().wait()
+
+
+async def test_a_run_of_which_nothing_is_kept_is_not_run_again(app: App) -> None:
+    before, first = SentBefore(app.background), known_by("ended")
+    assert await before.first(first) is None
+    await before.ran(first)
+    with pytest.raises(OutcomeUnknown, match="its outcome is unknown: nothing is kept of its run"):
+        await before.first(known_by("ended"))
+
+
+async def test_a_run_that_has_a_journal_is_known_for_good(app: App) -> None:
+    before, first = SentBefore(app.background), known_by("began", "one", *Right)
+    assert await before.first(first) is None
+    await execute(app.executor, CodeRequest("1", run_id=first.run_id, caller=first.caller))
+    await app.journal.stored()
+    store, scope, mark = app.journal.background(), first.caller.scope, hashlib.sha256(b"began").hexdigest()
+    assert await asyncio.to_thread(store.keep_sent, scope, mark, str(first.run_id))
+    await asyncio.to_thread(store.forget_sent, scope, mark, str(first.run_id), silent_seconds=1e-9)
+    state = await before.first(known_by("began", "one", *Right))
+    assert state is not None
+    assert state.run_id == first.run_id
+
+
+async def test_a_token_with_fewer_rights_is_not_given_a_run_of_before(app: App) -> None:
+    before = SentBefore(app.background)
+    assert await before.first(known_by("rights", "one", Right.RUN, Right.FILES)) is None
+    with pytest.raises(RequestRefused, match="made with more rights than the token has"):
+        await before.first(known_by("rights", "two", Right.RUN))
+
+
+def test_without_journals_a_call_with_a_key_runs_once(tmp_path: Path) -> None:
+    with http_server(tmp_path, SEALAB_WORKERS_SPARE="1", SEALAB_JOURNAL="off") as url:
+        message = keyed(call("with open('runs.txt', 'a') as file:\n    file.write('ran ')"), "once")
+        assert report(post(url, message, **MODERN))["success"] is True
+        for _ in range(2):
+            assert "its outcome is unknown" in said(post(url, message, **MODERN))
+    assert written(tmp_path, "runs.txt") == "ran "
