@@ -63,7 +63,7 @@ _LEAVE_OUT = "Leave these calls out."
 
 _SETTLE_SECONDS = 0.05
 """How long a further call is waited for, so that those that are made at the same time make one question."""
-_SETTLE_TIMES_MAX = 10
+_SETTLE_TIMES_MAX = 40
 _RULES_SHOWN = 5
 """Calls of one question for which a rule is offered."""
 
@@ -379,11 +379,12 @@ async def approved(
     arguments: Mapping[str, Json],
     kept_as: str | None = None,
     sourced: JudgedCall = UNJUDGED,
+    line: object = None,
 ) -> None:
     """Return once a call that needs a yes may be made. Raises `HostCallError` where it may not.
 
-    A yes is kept for the tool's name, or as `kept_as`. What is `sourced` may have to be asked about by itself: then no
-    other yes covers it, and its own covers nothing else.
+    `line` is what is being judged of it. A yes is kept for the tool's name, or as `kept_as`. What is `sourced` may have
+    to be asked about by itself: then no other yes covers it, and its own covers nothing else.
     """
     kept, approvals = tool if kept_as is None else replace(tool, name=kept_as), calls.approvals
     call = await _asked_call(privacy, calls, kept, arguments)
@@ -398,6 +399,7 @@ async def approved(
     if call.naming_chars > NAMING_CHARS_MAX:
         await _fail(registry, calls, tool, approval.why_too_long(tool))
     waiting = WaitingCall(call, tool, server)
+    approvals.judged(line)
     if sourced.is_alone:
         with calls.waits.for_user():
             async with approvals.turn:
@@ -516,7 +518,7 @@ async def _settled(approvals: Approvals) -> None:
     for _ in range(_SETTLE_TIMES_MAX):
         before = len(approvals.waiting)
         await asyncio.sleep(_SETTLE_SECONDS)
-        if len(approvals.waiting) == before:
+        if len(approvals.waiting) == before and not approvals.coming:
             return
 
 

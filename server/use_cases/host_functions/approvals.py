@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,8 @@ class Approvals:
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held by the call that asks, about all that wait."""
     waiting: list[WaitingCall] = field(default_factory=list)
+    coming: set[int] = field(default_factory=set)
+    """Calls that are still judged, by `id`: they may come to those that wait."""
     asking: dict[str, asyncio.Lock] = field(default_factory=dict)
     signed_in: set[str] = field(default_factory=set)
     """Servers to which the user was asked to sign in."""
@@ -53,6 +56,19 @@ class Approvals:
     """These versions, as `name@version=hash`."""
     versions: dict[str, int] = field(default_factory=dict)
     """The version that a skill's name means in the run: fixed when the run first asks for it."""
+
+    @contextmanager
+    def judging(self, call: object) -> Iterator[None]:
+        """Have a question wait for this call, until it is `judged` or the block ends."""
+        self.coming.add(id(call))
+        try:
+            yield
+        finally:
+            self.coming.discard(id(call))
+
+    def judged(self, call: object) -> None:
+        """Have no question wait for this call any more."""
+        self.coming.discard(id(call))
 
     def take(self, name: str, version: int, content_hash: str, *, again: bool = False) -> None:
         """Note that the run was given the code of a version; `again` where an earlier process of the run counted it."""

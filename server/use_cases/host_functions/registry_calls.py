@@ -86,6 +86,7 @@ class RegistryCalls:
             audited(calls, entry) as line,
             raised_in_code(name),
             registry.one_look() as look,
+            calls.approvals.judging(line),
         ):
             try:
                 line.chars_in = await chars_of([given, positional or None])
@@ -241,7 +242,9 @@ class RegistryCalls:
         look: Look,
     ) -> None:
         """Return once a user said yes to what is asked about, and signed in: what forbids it by then is heeded."""
-        if asks is not None:
+        if asks is None:
+            line.calls.approvals.judged(line)
+        else:
             await self._approved(line, tool, server, given, asks)
             look.end()
         await signed_in(self.registry, line.calls, server)
@@ -259,7 +262,7 @@ class RegistryCalls:
         kept_as: str | None = None,
     ) -> None:
         ask = partial(approved, self.registry, self.privacy, line.calls, tool, server=server, arguments=given)
-        await ask(sourced=sourced, kept_as=kept_as)
+        await ask(sourced=sourced, kept_as=kept_as, line=line)
         line.approved()
 
     async def _sent(self, calls: Calls, server: ServerConfig, tool: Tool, arguments: Mapping[str, Json]) -> ToolResult:

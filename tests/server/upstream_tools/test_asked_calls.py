@@ -148,7 +148,7 @@ said
 
 
 async def test_many_alike_calls_are_a_table_of_what_varies(served: Caller, ledger: Path) -> None:
-    user = User([answer(refused="3")])
+    user = User([answer(refused="3"), answer()])
     code = TRIED + "for n in range(5): await tried(tools.bank.put(to='anna', amount=n + 1, subject='Rent'))\nlen(said)"
     async with asking(served, user) as caller:
         assert await result(caller, code) == 1

@@ -49,7 +49,7 @@ class Browser:
     def fitted(self, width: int) -> int:
         """Make the page so many pixels wide, and return how many its content takes."""
         self._call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)
-        return int(self._run("document.documentElement.scrollWidth"))
+        return int(self.run("document.documentElement.scrollWidth"))
 
     @property
     def text(self) -> str:

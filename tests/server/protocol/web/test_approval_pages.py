@@ -137,16 +137,16 @@ async def test_a_browser_shows_the_page_and_sends_its_form(home: Path, url: str,
     assert (home / "sent.txt").read_text() == f"told {report['result'][0]}\n"
 
 
-SEVERAL = """# Tell both
+SEVERAL = f"""# Tell both
 import asyncio
 name = "send"
 async def told(text):
     try:
-        return await call_tool("notes." + name, {"text": text})
+        return await call_tool("notes." + name, {{"text": text}})
     except ToolError as error:
         return str(error)
-await call_tool("notes.put", {"text": "so that its server is at work"})
-result = await asyncio.gather(told("anna.meier@example.org"), told("/srv/" + "b" * 900))
+await call_tool("notes.put", {{"text": "so that its server is at work"}})
+result = await asyncio.gather(told("anna.meier@example.org"), told("/srv/{"b" * 900}"))
 """
 
 
@@ -168,7 +168,7 @@ async def test_a_question_shows_what_calls_name_whole_and_one_of_them_is_refused
             assert (await asyncio.to_thread(partial(sealab, *refused, **OF_KEY))).returncode == 0
         report = await until(caller, run_id, lambda state: state["status"] == "ok")
     assert "Tell both" in shown
-    assert 'told("/srv/" + "b" * 900)' in shown.replace("&quot;", '"')
+    assert f'told("/srv/{"b" * 900}")' in shown.replace("&quot;", '"')
     assert "anna.meier@example.org" in shown
     assert "/srv/" + "b" * 900 in shown
     assert report["result"][0] == "sent anna.meier@example.org"
