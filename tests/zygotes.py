@@ -46,7 +46,7 @@ class Lent(ZygoteLauncher):
             await super().close()
         else:
             self._loop.remove_reader(self._control.fileno())
-            self.free[dataclasses.replace(self._config, group=None)].append(self)
+            self.free.setdefault(dataclasses.replace(self._config, group=None), []).append(self)
 
     async def end(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -8,8 +8,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from sealab.sandbox.host import pool as host_pool
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.host.worker import WorkerHandle
+from sealab.sandbox.host.zygote_launcher import ZygoteLauncher
 from sealab.sandbox.job import Failure, Job, Json, Limits, Outcome, Waits
 
 from ..waiting import until
@@ -47,6 +49,12 @@ async def spare(pool: Pool) -> WorkerHandle:
 
 def descriptors() -> set[str]:
     return set(os.listdir("/proc/self/fd"))
+
+
+@pytest.fixture(autouse=True)
+def own_zygotes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have pools start zygotes of their own, also in a process in which tests of the server share some."""
+    monkeypatch.setattr(host_pool, "ZygoteLauncher", ZygoteLauncher)
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ async def test_without_servers_nothing_is_added_and_a_file_that_cannot_be_read_t
 
 
 def test_a_server_is_described_by_the_words_of_its_tools_the_most_frequent_first() -> None:
-    assert overview({"git": GIT, "time": []}) == ("git (diff, branch, create, log, commit, show, staged, status); time")
+    assert overview({"git": GIT, "time": []}) == ("git (branch, diff, commit, create, log, show, staged, status); time")
     assert overview({"time": [], "git": GIT[::-1]}) == overview({"git": GIT, "time": []})
     assert overview({}) == ""
 

@@ -109,6 +109,7 @@ async def test_an_address_in_any_field_is_hidden_also_in_fields_that_a_later_ver
     assert shown.run.attached["image.png"] == b"\x89PNG\xff"
     assert {each.name for each in fields(EndedRun)} == {
         *("outcome", "code", "written", "called", "returns", "left", "dry_calls", "attached", "changed"),
+        *("writes", "orders"),
     }
 
 
