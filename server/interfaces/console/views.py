@@ -86,21 +86,17 @@ class View:
 
         Raises `UsageError` for a tenant that there is not, or that is not the viewer's.
         """
-        tenant = self.query.get("tenant") or None
-        home = self.app.home
-        if tenant is None or (tenant == home.tenant and not self.viewer.is_operator):
-            own = HereInServer(self.operators.settings, home, self.open_homes)
-            if not self.viewer.is_operator:  # of `default` too: else its home would stand for those of all tenants
-                own.chosen.tenants_home = home.tenant
-            return own
-        known = {each.id for each in TenantStore(self.operators.database()).all()} if self.viewer.is_operator else set()
-        if tenant == DEFAULT_TENANT and self.viewer.is_operator:
-            own = HereInServer(self.operators.settings, home, self.open_homes)
-            own.chosen.tenants_home = DEFAULT_TENANT
-            return own
-        if tenant not in known:
-            raise UsageError(f"There is no tenant {tenant} here. Leave the tenant out, or name one that is listed.")
-        return HereInServer(self.operators.settings, home.of_tenant(tenant), self.open_homes)
+        tenant, own, is_operator = self.query.get("tenant") or None, self.app.home, self.viewer.is_operator
+        home = own
+        if tenant is not None and tenant != own.tenant:
+            known = {each.id for each in TenantStore(self.operators.database()).all()} if is_operator else set()
+            if tenant not in known:
+                raise UsageError(f"There is no tenant {tenant} here. Leave the tenant out, or name one that is listed.")
+            home = own.of_tenant(tenant)
+        here = HereInServer(self.operators.settings, home, self.open_homes)
+        if tenant is not None or not is_operator:  # else the home of `default` stands for those of all tenants
+            here.chosen.tenants_home = home.tenant
+        return here
 
     async def listed(self, function: Callable[[HereInServer], _T]) -> _T:
         """Return what a command's function lists, in a thread; what happened by now is written before."""
