@@ -25,6 +25,7 @@ from planting import Ground
 from product import Gone, Server, Silent
 
 _ANSWER_SECONDS = 30.0
+_TRIES_TO_END = 4
 """How long an answer may take that must come: the machine may be busy with other attacks."""
 _REFUSALS = set(range(400, 500))
 _IGNORED_SECONDS = 0.5
@@ -75,14 +76,21 @@ class _Conversation:
         with contextlib.suppress(Gone):
             for number in self._asked:
                 self._cancel(number)
-            for session in self._sessions:  # a session is kept until it is idle, or a call in it is cancelled
-                sleeping = {"code": "import time\ntime.sleep(60)", "session": session}
-                number = self._server.ask("tools/call", {"name": "execute_code", "arguments": sleeping})
-                time.sleep(0.5)
-                self._cancel(number)
+            for session in self._sessions:
+                self._end(session)
         if self._web is not None:
             self._web.terminate()
             self._web.wait(10)
+
+    def _end(self, session: str) -> None:
+        """End a session: it is kept until it is idle, or a call in it is cancelled that has begun."""
+        for _ in range(_TRIES_TO_END):
+            sleeping = {"code": "import time\ntime.sleep(60)", "session": session}
+            number = self._server.ask("tools/call", {"name": "execute_code", "arguments": sleeping})
+            time.sleep(0.5)
+            self._cancel(number)
+            if not product.leftovers(self._server.pid, {self._server.pid}, seconds=0.5):
+                return
 
     def _cancel(self, number: object) -> None:
         cancelled = {"method": "notifications/cancelled", "params": {"requestId": number}}

@@ -137,5 +137,7 @@ class Executor:
     """Says of programs that ran well which skill would have done."""
     conversations: Conversations = field(default_factory=Conversations)
     """What callers read, and where it stood."""
+    definitions_counted: Lru[tuple[str, str], bool] = field(default_factory=lambda: Lru(_CALLERS_MAX))
+    """The callers and the servers whose definitions the ledger has counted for them."""
     wider_skills: WiderSkills | None = None
     """Finds, of skills by their names, those that the dialect refuses, or that use one that it refuses."""

@@ -1,7 +1,7 @@
 """The ledger of what the model wrote and read for a run, and of what it would have without sealab, in characters.
 
 Counted is only what there was: the calls that were made and the answers that came, and of definitions those of the
-servers whose tools were called, once for each caller of this process. That a model would have called the same tools by
+servers whose tools were called, once for each caller of a tenant. That a model would have called the same tools by
 itself is an assumption; tokens are characters by four (`CHARS_PER_TOKEN`), on both sides.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from ...base.lru import Lru
 from ...base.stats.run_stats import TOTALS
 from .report import Report, brief
 from .run import Run
@@ -20,9 +19,6 @@ TOKENIZER: Final = (
     "4 characters a token: against o200k_base within 15 % for code, up to 21 % too few for prose, up to half too few "
     "for JSON of numbers and hashes"
 )
-_CALLERS_MAX = 10_000
-_defined: Lru[tuple[str, str, str], bool] = Lru(_CALLERS_MAX)
-"""The servers whose definitions were counted for a caller of a tenant."""
 
 
 def note_use(run: Run, report: Report) -> None:
@@ -31,12 +27,13 @@ def note_use(run: Run, report: Report) -> None:
 
     request, log = run.request, run.calls.log
     tenant, scope = request.caller.identity.tenant, request.caller.scope
+    counted = run.executor.definitions_counted
     written = len(request.code) + (len(_json(request.context_vars)) if request.context_vars else 0)
     read = len(_json(brief(report, layers=False)))
     defined = 0
     for server, chars in log.definitions.items():
-        if (tenant, scope, server) not in _defined:
-            _defined[tenant, scope, server] = True
+        if (scope, server) not in counted:
+            counted[scope, server] = True
             defined += chars
     use = Use(0.0, 1, written, read, log.called_chars, defined)
     run.executor.shares.note(scope, use)

@@ -25,12 +25,13 @@ def told(home: Path, *options: str) -> Any:
 
 @pytest.fixture(scope="module")
 async def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home in which two runs ended."""
-    home = tmp_path_factory.mktemp("home")
-    wire(home)
-    async with in_this_process(home, ENV) as caller:
-        for _ in range(2):
-            assert (await caller.run(CODE))["result"] == 3
+    """A home in which two runs ended, after the same in another home of this process."""
+    for name in ("other", "home"):
+        home = tmp_path_factory.mktemp(name)
+        wire(home)
+        async with in_this_process(home, ENV) as caller:
+            for _ in range(2):
+                assert (await caller.run(CODE))["result"] == 3
     return home
 
 
