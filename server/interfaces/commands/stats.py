@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Literal
 
+from ....skills_db.tenants.used import Use
 from ...governance.scopes import principal_of
 from .command import Command
 from .terminal import Here, Output, moment_of
@@ -22,7 +23,7 @@ def _stats(
     since TIME: from when on, such as 12h, 7d or a date; kept are 35 days, of UTC
     by: add it up by day, tenant or person
     """
-    from ....skills_db.tenants.tenant_store import CpuDayStore, Use
+    from ....skills_db.tenants.tenant_store import CpuDayStore
     from ...use_cases.runs.ledger import TOKENIZER
     from ...use_cases.tenants.contents import operators_database
 
@@ -46,11 +47,9 @@ def _stats(
 stats = Command(_stats)
 
 
-def _told(use: object) -> dict[str, object]:
-    from ....skills_db.tenants.tenant_store import Use
+def _told(use: Use) -> dict[str, object]:
     from ...use_cases.runs.ledger import CHARS_PER_TOKEN
 
-    assert isinstance(use, Use)
     written, read, called, defined = (chars // CHARS_PER_TOKEN for chars in use[2:])
     return {
         "runs": use.runs,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
+from ....skills_db.tenants.used import Use
 from ...base.stats.run_stats import TOTALS
 from .report import Report, brief
 from .run import Run
@@ -23,8 +24,6 @@ TOKENIZER: Final = (
 
 def note_use(run: Run, report: Report) -> None:
     """Keep what a run that has ended took of the model's context, and would have taken of it; returns at once."""
-    from ....skills_db.tenants.tenant_store import Use
-
     request, log = run.request, run.calls.log
     tenant, scope = request.caller.identity.tenant, request.caller.scope
     counted = run.executor.definitions_counted

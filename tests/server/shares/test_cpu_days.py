@@ -125,3 +125,16 @@ async def test_without_a_bound_on_cpu_no_database_is_opened(tmp_path: Path) -> N
     shares.cpu_days.close()
     assert not os.listdir(tmp_path)
     assert shares.report("a")["caller"] == {"runs": 0, "runs_last_minute": 1, "cpu_seconds_today": None}
+
+
+async def test_counting_imports_nothing_of_the_database_since_an_event_loop_counts() -> None:
+    counting = (
+        "import sys\n"
+        "from sealab.server.governance.shares.cpu_days import CpuDays\n"
+        "CpuDays(lambda: None).add('tenant', 'principal', 1.0)\n"
+        "sys.stdout.write(str('sqlalchemy' in sys.modules))\n"
+        "sys.stdout.flush()\n"
+        "import os; os._exit(0)\n"
+    )
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", counting, stdout=asyncio.subprocess.PIPE)
+    assert (await process.communicate())[0] == b"False"
