@@ -22,7 +22,15 @@ from .recognizers.addresses import addresses
 from .recognizers.identifiers import births, identifiers
 from .recognizers.keyed_values import assignments, json_pairs, lines
 from .recognizers.latin_prose import latin_prose
-from .recognizers.numbers import cards, devices, fixed_widths, ibans, social_security_numbers, wallets
+from .recognizers.numbers import (
+    cards,
+    devices,
+    fixed_widths,
+    ibans,
+    national_numbers,
+    social_security_numbers,
+    wallets,
+)
 from .recognizers.people import accounts, emails, handles, people
 from .recognizers.phones import phones
 from .recognizers.secrets import long_secrets, secrets
@@ -69,6 +77,7 @@ RECOGNIZERS = (
     _recognizer(ibans, "IBAN", is_latin=True),
     _recognizer(fixed_widths, "IBAN CARD", is_latin=True),
     _recognizer(social_security_numbers, "SSN TAX_ID", is_latin=True),
+    _recognizer(national_numbers, "NATIONAL_ID TAX_ID", is_latin=True),
     _recognizer(wallets, "CRYPTO", is_latin=True),
     _recognizer(devices, "IP MAC", is_latin=True),
     _recognizer(phones, "PHONE", is_latin=True),

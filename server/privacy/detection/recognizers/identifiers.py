@@ -40,6 +40,7 @@ class _Kind:
 
 
 def _kind(kind: PiiType, words: str, value: str) -> _Kind:
+    words = readable(words)
     # What the words begin with, in lower case.
     anchors = tuple({_ANCHOR.match(word)[1].lower() for word in _top_level(words)})  # type: ignore[index]  # all begin so
     return _Kind(kind, anchors, re.compile(rf"(?i)(?<!\w)(?:{words})"), re.compile(rf"({value})(?![A-Za-z0-9])"))
@@ -73,7 +74,7 @@ _KINDS = (
     _kind(PiiType.TAX_ID, r"(?-i:RFC)\b", r"[A-ZÑ&]{3,4}\d{6}[A-Z0-9]{3}"),
     _kind(
         PiiType.SSN,
-        r"(?-i:NSS)\b|sozialversicherung\w{0,10}|rentenversicherung\w{0,10}|s[ée]curit[ée] sociale|seguridad social|n[úu]mero de la seguridad",
+        r"(?-i:NSS)\b|(?-i:NIR)\b|sozialversicherung\w{0,10}|rentenversicherung\w{0,10}|s[ée]curit[ée] sociale|seguridad social|n[úu]mero de la seguridad",
         r"\d{2} ?\d{6} ?[A-Z] ?\d{3}|\d{2}[/ ]?\d{8}[/ ]?\d{2}|[12](?: ?\d{2}){3} ?\d{3} ?\d{3}(?: ?\d{2})?",
     ),
     _kind(
@@ -96,7 +97,7 @@ _KINDS = (
     ),
     _kind(
         PiiType.NATIONAL_ID,
-        r"居民身份证|身份证|身份證|統一編號|주민등록번호|주민번호|외국인등록번호|マイナンバー|個人番号|(?-i:CNP)\b|(?-i:AHV)\b|(?-i:AVS)\b|henkilötunnus|personbeteckning|sosiaaliturvatunnus|(?-i:HETU)\b|versicherten|kvnr\b|rodné číslo|rodne cislo|fødselsnummer|(?-i:EGN)\b|(?-i:ЕГН)\b"
+        r"居民身份证|身份证|公民身份号码|公民身份號碼|身份号码|身分證字號|身分證|身份證字號|身份證|統一編號|주민등록번호|주민번호|외국인등록번호|マイナンバー|個人番号|(?-i:CNP)\b|(?-i:AHV)\b|(?-i:AVS)\b|henkilötunnus|personbeteckning|sosiaaliturvatunnus|(?-i:HETU)\b|versicherten|kvnr\b|rodné číslo|rodne cislo|fødselsnummer|(?-i:EGN)\b|(?-i:ЕГН)\b"
         r"|(?-i:JMBG)\b|(?-i:OIB)\b|(?-i:EMŠO)\b|isikukood|asmens kodas|personas kods|(?-i:ИНН)\b|(?-i:СНИЛС)\b|(?-i:РНОКПП)\b|(?-i:AMKA)\b|(?-i:ΑΜΚΑ)\b|(?-i:PPSN?)\b|rijksregisternummer|(?-i:NISS)\b|(?-i:TCKN)\b|kimlik no|आधार|الرقم القومي|الرقم الوطني|رقم الهوية|תעודת זהות|เลขประจำตัวประชาชน",
         r"\d{6}[-+A-FU-Y]\d{3}[0-9A-Y]|[A-Z]\d{9}|(?:\d[ ./-]?){7,17}[\dXA-Z]",
     ),
@@ -114,7 +115,7 @@ _KINDS = (
     ),
 )
 _BRIDGE = re.compile(
-    r"(?:[\s:#=.()'\"’*-]{0,4}(?i:is|was|am|el|em|il|op|den|dnia|dne|für|için|van|von|de|number|no|num|nr|id|号码?|號碼?|番号|번호|of|to|as|for|with|like|on|code|card|the|ist|es|est|my|ending|n|nr|num|n[º°]|numero|número|numéro|nummer|in|details|info|identification|and)(?=[\s:#=.()'\"’*-])){0,5}"
+    rf"(?:[\s:#=.()'\"’*-]{{0,4}}(?i:is|was|am|el|em|il|op|den|dnia|dne|für|için|van|von|de|number|no|num|nr|id|号码?|號碼?|番号|번호|of|to|as|for|with|like|on|code|card|the|ist|es|est|my|ending|n|nr|num|{readable('संख्या|नंबर|क्रमांक')}|n[º°]|numero|número|numéro|nummer|in|details|info|identification|and)(?=[\s:#=.()'\"’*-])){{0,5}}"
     r"[\s:#=.()'\"’*-]{1,6}"
 )
 

@@ -153,6 +153,72 @@ def ibans(text: str) -> Iterator[Finding]:
             yield Finding(match.start(), rest.end(), PiiType.IBAN, 1.0)
 
 
+_NATIONAL = re.compile(
+    rf"(?<![\w.-])(?:(?P<china>[1-9]\d{{5}}{_DATE}\d{{3}}[\dXx])|(?P<korea>\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])-[1-8]\d{{6}})"
+    r"|(?P<finland>[0-3]\d[01]\d{3}[-+A-FU-Y]\d{3}[0-9A-Y])|(?P<brazil>\d{3}\.\d{3}\.\d{3}-\d{2})|(?P<switzerland>756\.\d{4}\.\d{4}\.\d{2})"
+    r"|(?P<spain>(?:\d{8}|[XYZ]\d{7})-?[A-Z])|(?P<italy>(?:[A-Z]{6}\d\d[A-EHLMPRST]\d\d[A-Z]\d{3}[A-Z]|[a-z]{6}\d\d[a-ehlmprst]\d\d[a-z]\d{3}[a-z]))"
+    r"|(?P<india>[A-Z]{3}P[A-Z]\d{4}[A-Z]))(?![\w-]|\.\d)"
+)
+_FINNISH_CHECKS, _SPANISH_CHECKS = "0123456789ABCDEFHJKLMNPRSTUVWXY", "TRWAGMYFPDXBNJZSQVHLCKE"
+_ITALIAN_ODD = (1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23)
+
+
+def national_numbers(text: str) -> Iterator[Finding]:
+    """Yield numbers of people that a state gives out, where their form and their check digits are enough.
+
+    China GB 11643 (ISO/IEC 7064, MOD 11-2); Korea by its date; Finland by the remainder of 31; Brazil's CPF; Switzerland
+    by EAN-13; Spain's DNI and NIE by the remainder of 23; Italy's codice fiscale (decree of 12 March 1974); India's PAN
+    of a person by its form.
+    """
+    for match in _NATIONAL.finditer(text) if has_digit(text) else ():
+        kind, number = match.lastgroup or "", match[0]
+        if kind in {"korea", "india"} or _CHECKS[kind](re.sub("[.-]", "", number)):
+            is_tax = kind in {"brazil", "italy", "india"}
+            yield Finding(*match.span(), PiiType.TAX_ID if is_tax else PiiType.NATIONAL_ID, 0.9)
+
+
+def _of_china(number: str) -> bool:
+    check = 10 if number[17] in "Xx" else int(number[17])
+    return (sum(int(digit) << (17 - at) for at, digit in enumerate(number[:17])) + check) % 11 == 1
+
+
+def _of_finland(number: str) -> bool:
+    digits = number[:6] + number[-4:-1]
+    return _FINNISH_CHECKS[int(digits) % 31] == number[-1]
+
+
+def _of_brazil(number: str) -> bool:
+    for count in (9, 10):
+        total = sum(int(digit) * (count + 1 - at) for at, digit in enumerate(number[:count]))
+        if total * 10 % 11 % 10 != int(number[count]):
+            return False
+    return len(set(number)) >= _FEWEST_DIFFERENT
+
+
+def _of_switzerland(number: str) -> bool:
+    return sum(int(digit) * (1 + 2 * (at % 2)) for at, digit in enumerate(number)) % 10 == 0
+
+
+def _of_spain(number: str) -> bool:
+    return _SPANISH_CHECKS[int(number[:-1].translate(str.maketrans("XYZ", "012"))) % 23] == number[-1]
+
+
+def _of_italy(number: str) -> bool:
+    values = [int(character, 36) - (10 if character.isalpha() else 0) for character in number.upper()]
+    total = sum(value if at % 2 else _ITALIAN_ODD[value] for at, value in enumerate(values[:-1]))
+    return total % 26 == values[-1]
+
+
+_CHECKS = {
+    "china": _of_china,
+    "finland": _of_finland,
+    "brazil": _of_brazil,
+    "switzerland": _of_switzerland,
+    "spain": _of_spain,
+    "italy": _of_italy,
+}
+
+
 def social_security_numbers(text: str) -> Iterator[Finding]:
     """Yield numbers in the form the US Social Security Administration assigns, and individual taxpayer numbers."""
     for match in _SSN.finditer(text) if has_digit(text) else ():

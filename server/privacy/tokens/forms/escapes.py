@@ -26,7 +26,7 @@ _MAIL = re.compile(
     rf"(?:{_WORD}(?:[ \t\r\n]{{1,8}}(?==\?))?)|(?:=[0-9A-F]{{2}}(?:=\r?\n(?==[0-9A-F]{{2}}))?)+|=[ \t]{{0,8}}\r?\n|\r?\n[ \t]"
 )
 """Words that are encoded in headers (RFC 2047), quoted-printable (RFC 2045), folded lines (RFC 5322, 5545, 6350)."""
-_IS_MAIL = re.compile(r"=\?[\w-]{2,40}\?[QqBb]\?|[^\s=]=\r?\n[^\s]|^BEGIN:V", re.MULTILINE)
+_IS_MAIL = re.compile(r"=\?[\w-]{2,40}\?[QqBb]\?|[^\n=]=\r?\n[^\s]|^BEGIN:V", re.MULTILINE)
 _BODY_LEAST = 60
 _BODY = re.compile(
     r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{60,76}+(?:\r?\n[A-Za-z0-9+/]{60,76}+)*+(?:\r?\n[A-Za-z0-9+/]{1,76}+={0,2}+)?+"
