@@ -49,8 +49,8 @@ def _kind(kind: PiiType, words: str, value: str) -> _Kind:
 _KINDS = (
     _kind(
         PiiType.PASSPORT,
-        r"passport|reisepass\w{0,8}|pasaporte|passeport|passaport[eo]|paspoort\w{0,8}|paszport\w{0,2}",
-        r"[A-Z]{0,3}\d{6,9}[A-Z]?|\d{2}[A-Z]{2}\d{5}|(?=[A-Z0-9]{0,7}\d{2})[A-Z][A-Z0-9]{7,8}",
+        r"passport|reisepass\w{0,8}|pasaporte|passeport|passaport[eo]|paspoort\w{0,8}|paszport\w{0,2}|паспорт\w{0,2}|护照|護照|パスポート|旅券|여권|جواز السفر|पासपोर्ट|pasaport\w{0,4}|cestovní pas",
+        r"\d{2} ?\d{2} \d{6}|[A-Z]{0,3}\d{6,9}[A-Z]?|\d{2}[A-Z]{2}\d{5}|(?=[A-Z0-9]{0,7}\d{2})[A-Z][A-Z0-9]{7,8}",
     ),
     _kind(
         PiiType.DRIVING_LICENCE,
@@ -162,15 +162,21 @@ def _number_before(kind: _Kind, text: str, end: int) -> Iterator[Finding]:
 def _number(kind: _Kind, text: str, at: int) -> Iterator[Finding]:
     bridge = _BRIDGE.match(text, at)
     value = bridge and kind.value.match(text, bridge.end())
-    if bridge and value and kind.type is PiiType.BANK and _CLOUD.fullmatch(value[1]) and "id" in bridge[0].lower():
-        return
-    if value:
+    if bridge and value and not (kind.type is PiiType.BANK and _is_clouds(text, bridge, value)):
         found = value[1].rstrip(" -.")
         yield Finding(value.start(1), value.start(1) + len(found), kind.type, 0.8)
 
 
+def _is_clouds(text: str, bridge: re.Match[str], value: re.Match[str]) -> bool:
+    return _CLOUD.fullmatch(value[1]) is not None and (
+        "id" in bridge[0].lower()
+        or _CLOUDS.search(text, max(0, bridge.start() - _NEAR), value.end() + _NEAR) is not None
+    )
+
+
 _CLOUD = re.compile(r"\d{12}")
 """The id of an account of a cloud."""
+_CLOUDS, _NEAR = re.compile(r"arn:aws|\b(?:AWS|aws|IAM|iam|sts|s3)\b"), 80
 _MONTHS = r"[^\W\d_]{2,16}\.?"
 _DATE = re.compile(
     rf"(?<![A-Za-z0-9./-])(?:\d{{1,4}}[-/.]\d{{1,2}}[-/.]\d{{1,4}}|\d{{1,2}}\.?(?:st|nd|rd|th)?(?: of| de)? {_MONTHS},?(?: de| del)? \d{{4}}|{_MONTHS} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}"

@@ -32,7 +32,8 @@ _CUE_AFTER = re.compile(
 )
 _STOPS = frozenset(
     "Street Road Avenue Lane Drive Way Place Square Court Bank Group GmbH Inc LLC Ltd Corp Company University School Hospital Airport Park Hall Center Centre Institute Foundation Museum Stadium Prize Award Day City County Island River Lake Team "
-    "Studio Studios Systems Solutions Services Technologies Store Shop Hotel Restaurant Church Cathedral Straße Platz Weg Allee Calle Via Rua Rue Ulica University Test Server Client API Chair Table Lamp Edition Release Version Model".split()
+    "Studio Studios Systems Solutions Services Technologies Store Shop Hotel Restaurant Church Cathedral Straße Platz Weg Allee Calle Via Rua Rue Ulica University Test Server Client API Chair Table Lamp Edition Release Version Model "
+    "Queue Runner Scheduler Handler Condition Service Worker Cluster Pool Cache Pipeline Controller Module Request Response Session Token Job Task Build Branch Deployment Dashboard Report Review Update Request".split()
 )
 _PLACE = re.compile(
     rf"[{_UP}][^\W\d_]{{1,24}}(?:['’.-]{{1,2}}[^\W\d_]{{1,24}}){{0,4}}['’]?"

@@ -74,7 +74,7 @@ _GROUPED = re.compile(r"\d{4}([ -])\d{4}\1\d{4}\1\d{1,7}|\d{4}([ -])\d{6}\2\d{5}
 _SURE_CARD_DIGITS, _MASTERCARD_DIGITS = 15, 16
 _SECOND_SERIES = frozenset(map(str, range(2221, 2721)))
 _FEWEST_DIFFERENT = 2
-_SHORTEST_IBAN = 15
+_SHORTEST_IBAN, _CUT_IBAN = 15, 10
 _FORMS = (
     "AD8n12c AE19n AL8n16c AT16n AZ4a20c BA16n BE12n BG4a6n8c BH4a14c BR23n1a1c CH5n12c CR18n CY8n16c CZ20n DE18n DK14n "
     "DO4c20n EE16n ES20n FI14n FO14n FR10n11c2n GB4a14n GE2a16n GI4a15c GL14n GR7n16c GT20c HR17n HU24n IE4a14n IL19n "
@@ -93,6 +93,9 @@ _FORM_OF = {
     )
     for form in _FORMS.split()
 }
+_NAMED_IBAN = re.compile(r"(?:IBAN|Iban|iban)\W{0,4}([A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]){6,30})")
+_BY_DIGITS = re.compile(r"[A-Z]{2}\d{2}(?:[ -]?[A-Z]{4}(?=[ -]?\d))?(?:[ -]?\d[A-Z0-9]{0,3})*")
+"""As much of it as has digits."""
 _BEGINNING = re.compile(r"[A-Z]{2}[0-9]{2}(?=[A-Z0-9]{11})")
 _LONG = re.compile(r"\d{15}")
 _DATE = r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
@@ -144,6 +147,10 @@ def ibans(text: str) -> Iterator[Finding]:
                 yield Finding(match.start(), end, PiiType.IBAN, 1.0)
                 break
             end = max(text.rfind(" ", match.start(), end), text.rfind("-", match.start(), end))
+    # Behind its name also cut off and mistyped.
+    for match in _NAMED_IBAN.finditer(text):
+        if (part := _BY_DIGITS.match(text, match.start(1), match.end())) and len(part[0]) >= _CUT_IBAN:
+            yield Finding(*part.span(), PiiType.IBAN, 0.8)
     # In any case and apart, by the form of its country.
     for match in _SPELLED.finditer(text) if has_digit(text) else ():
         country = match[1].upper()

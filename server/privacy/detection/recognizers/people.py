@@ -72,6 +72,14 @@ _HOME = re.compile(
 _PROFILE = re.compile(
     r"(?<![\w.-])(?:www\.)?(?:github\.com|gitlab\.com|twitter\.com|x\.com|linkedin\.com/in|t\.me|instagram\.com|facebook\.com|medium\.com|keybase\.io|tiktok\.com)/@?([A-Za-z][\w.-]{2,38})(?=[\s\"'<),]|[?#]|/?(?:\s|\Z)|\Z)"
 )
+_PERSONS_PAGE = re.compile(
+    r"(?<=/)(?:contacts?|people|persons?|profiles?|users?|members?|authors?|employees?|staff|patients?|customers?|clients?|candidates?)/"
+    r"([a-z]{2,24}[._-][a-z]{2,24}(?:[._-][a-z]{2,24})?)(?![\w.-])"
+)
+_POSTER = re.compile(r"(?m)^([a-z]{2,24}[._][a-z]{2,24})(?= {1,4}\d{1,2}:\d\d(?: ?[AaPp][Mm])?$)")
+_OF_PAGES = frozenset(
+    "edit new add delete remove profile settings list view show create update search login sign export import invite".split()
+)
 _HASHED = re.compile(r"(?<![\w.-])([A-Za-z][\w.-]{2,31}):(?=\$[0-9a-z]{1,5}\$)")
 _SUDO = re.compile(r"(?<!\w)sudo(?:\[\d{1,7}\])?:[ ]{1,6}([a-z][\w.-]{2,31})[ ]:")
 _ACCESS_LOG = re.compile(r"(?m)^[\da-fA-F.:]{7,39} [\w.-]{1,30} ([A-Za-z][\w.@-]{2,40}) \[\d\d/\w{3}/\d{4}:")
@@ -107,6 +115,10 @@ def accounts(text: str) -> Iterator[Finding]:
         for match in pattern.finditer(text) if holds(text, needed) else ():
             if match[1].lower() not in _SYSTEM:
                 yield Finding(*match.span(1), PiiType.USERNAME, score)
+    for pattern, needed in ((_PERSONS_PAGE, "/"), (_POSTER, ":")):
+        for match in pattern.finditer(text) if needed in text else ():
+            if not (PLAIN_WORDS | _OF_PAGES).intersection(re.split("[._-]", match[1])):
+                yield Finding(*match.span(1), PiiType.USERNAME, 0.6)
 
 
 def _named_in(text: str, start: int, end: int) -> tuple[int, int] | None:
@@ -202,13 +214,18 @@ _NO_SPEAKER = frozenset(
     "Traceback Exception Exit Default Options Option See Also New Next Step Last First Full Due Content Type Date Time Location Place Address Phone Bill Ship "
     "Payment Order Account Customer Client Invoice Project Contact Line Item Action Items Key Points Follow Open Known Issues Build Test Run Runtime "
     "Python Java Windows Linux Set Get Put Post Accept Cache Control User Agent Host Server Connection Transfer Encoding Message Chat Meeting Agenda Notes Attendees "
-    "Read More Ref Reference Chapter Section Table Figure Appendix Important Tip Caution Attention Please Thanks Hello Team All Everyone Support Sales".split()
+    "Service Your Our Ihr Ihre Unser Unsere Votre Notre Vuestro Nuestro Read More Ref Reference Chapter Section Table Figure Appendix Important Tip Caution Attention Please Thanks Hello Team All Everyone Support Sales".split()
 )
 _CARD_LINE = re.compile(
     r"(?mi)^(?:[\w-]{1,20}\.)?(N|FN|TEL|ADR|BDAY|ORGANIZER|ATTENDEE|NICKNAME)((?:;[^:\n]{0,300})?):([^\r\n]{1,500})"
 )
 _COMMON_NAME = re.compile(r"CN=\"?([^\";:]{1,80})")
 _PARTS = re.compile(r"[^;,]{1,200}")
+_HL7 = re.compile(r"(?m)^(?:PID|NK1|GT1|IN1|PV1|MRG|STF)\|[^\r\n]{0,2000}")
+_HL7_NAME = re.compile(
+    r"(?<=[|~])(?:\d{0,12}\^)?([^\W\d_][\w'’ -]{1,40}\^[^\W\d_][\w'’ -]{0,40}(?:\^[^\W\d_][\w'’. -]{0,20})?)(?=[|~^])"
+)
+_HL7_BORN = re.compile(r"\|((?:19|20)\d{6})\|[FMOUAN]?\|")
 _DISTINGUISHED = re.compile(
     r"(?i)(?<![\w])cn=([^,;\"'<>=/\n]{3,60})(?=,\s{0,2}(?:ou|o|dc|c|l|st|email\w{0,10})=|/(?:O|OU|emailAddress)=)"
 )
@@ -236,6 +253,12 @@ def people(text: str) -> Iterator[Finding]:
         for match in pattern.finditer(text) if holds(lower, needed) else ():
             if match[1].split()[0] not in _NO_SPEAKER:
                 yield Finding(*match.span(1), PiiType.PERSON, score)
+    for segment in _HL7.finditer(text) if "^" in text else ():
+        # HL7 version 2.5.1, chapter 2A: the components of an XPN or XCN, family name first.
+        for name in _HL7_NAME.finditer(text, *segment.span()):
+            yield Finding(*name.span(1), PiiType.PERSON, 0.8)
+        for born in _HL7_BORN.finditer(text, *segment.span()):
+            yield Finding(*born.span(1), PiiType.DATE_OF_BIRTH, 0.8)
     for match in _BOOKED.finditer(text) if "/" in text else ():
         yield Finding(*match.span(), PiiType.PERSON, 0.85)
     for match in _DISTINGUISHED.finditer(text) if "cn=" in lower else ():

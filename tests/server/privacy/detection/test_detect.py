@@ -81,6 +81,22 @@ def test_names_in_prose_are_found_by_the_model_and_by_a_given_name_without_it(
         ("電話：０３－１２３４－５６７８", ["０３－１２３４－５６７８"], []),
         ("公民身份号码：110105194912310038 身份證字號 A123456789", ["110105194912310038", "A123456789"], []),
         ("आधार संख्या 3675 9834 6015", ["3675 9834 6015"], []),
+        ("联系人：李小明，手机13912345678", ["13912345678"], []),
+        ("Заявитель: Орлова Мария, паспорт 4510 654321", ["4510 654321"], []),
+        ("IBAN NL91 ABNA 0417 16…", ["NL91 ABNA 0417 16"], []),
+        (
+            "PID|1||88^^^HOSP^MR||BRANNOCK^OTTILIE^M||19710304|F|||4 OAK LN^^RENO\n",
+            ["BRANNOCK^OTTILIE^M", "19710304"],
+            ["PID"],
+        ),
+        ("https://crm.example.com/contacts/petra-brannock/edit", ["petra-brannock"], []),
+        (
+            "https://crm.example.com/users/sign-in /profile/edit-profile /people/search-results",
+            [],
+            ["sign", "edit", "search"],
+        ),
+        ("petra.brannock 2:05 PM\nthe build is done\n", ["petra.brannock"], ["build"]),
+        ("account 210987654321 in us-east-1, arn:aws:s3:::logs", [], ["210987654321"]),
         ("NIR 1 84 12 76 451 089 46", ["1 84 12 76 451 089 46"], []),
         ("Guarantor: BRANNOCK, OTTILIE M  MRN: 77812\n", ["BRANNOCK, OTTILIE M"], []),
         ("Poręczyciel: Petra Varga\nDriver: unavailable\n", ["Petra Varga"], ["unavailable"]),
@@ -126,6 +142,8 @@ def test_headings_of_tables_and_words_in_capitals_are_no_names_to_the_model(bala
         "Nazwa,Wartość,Ilość,Opis\nStół,12,3,brak\n",
         "No\tTutar\tMiktar\tSipariş\n1\t12\t4\t77\n",
         "WANTS BINS SENT OUT",
+        "Guten Tag,\nIhr Service Team\n",
+        "Release: Jammy Jellyfish\nFix Race Condition in Job Queue\n",
     ):
         assert found(balanced, text) == [], text
 
