@@ -21,7 +21,7 @@ from .base.database import HomeDatabase, database_of
 from .base.home import Home
 from .base.host_work import ended_within, settled
 from .base.notices.notices import Changed, Notices
-from .base.notices.readiness import Readiness, Setup
+from .base.notices.readiness import Readiness, ServerSetup
 from .base.settings import AuditMode, Settings, Switch, background_settings
 from .base.startup.process_setup import LoopErrors
 from .base.stats.watchdog import LoopStats
@@ -149,7 +149,7 @@ async def running(
     audit = _audit(settings, home, store, serves=serves)
     privacy = privacy_of(settings, home, database, policy=decider, told=audit.of_privacy, operators=operators)
     notices = Notices(settings.database_url if serves and operators.is_server else None)
-    setup = Setup(settings, home.servers_file, path_of(settings, home))
+    setup = ServerSetup(settings, home.servers_file, path_of(settings, home))
     readiness = Readiness(operators if notices.is_shared else None, setup.now)
     parts = Parts(operators if notices.is_shared else None)
     background = _own_background_pools(settings, home)

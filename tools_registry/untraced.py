@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 CARRIED = ("traceparent", "tracestate", "baggage")
 
 
-class Told(NamedTuple):
+class SdkTracing(NamedTuple):
     """What makes spans of the messages that come in, and what puts a context into those that go out."""
 
     tracer: Tracer
     inject: Callable[[MutableMapping[str, Any]], None]
 
 
-_told: Told | None = None
+_told: SdkTracing | None = None
 
 
-def trace_sdk(told: Told | None) -> None:
+def trace_sdk(told: SdkTracing | None) -> None:
     """Have the SDK make spans of what it serves, and put a context into what it sends; with None neither."""
     global _told  # noqa: PLW0603 - the SDK's names are the process's too
     _told = told

@@ -44,7 +44,7 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class ContainerSetup:
     """What all containers of a pool have in common.
 
     `code` is where sealab's own lies, as `image.code` gives it. `processes` is how many code may have, threads
@@ -88,7 +88,7 @@ def exit_told(said: Mapping[str, Any]) -> ProcessExit:
 class Containers:
     """The containers of one pool, as what makes its workers (`Launches`)."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: ContainerSetup) -> None:
         self._setup = setup
         self._free: list[_Container] = []
         self._all: set[_Container] = set()
@@ -160,7 +160,7 @@ class Containers:
 class _Container:
     """One container, and the fork server in it."""
 
-    def __init__(self, setup: Setup, done: Callable[[_Container], None]) -> None:
+    def __init__(self, setup: ContainerSetup, done: Callable[[_Container], None]) -> None:
         self._setup = setup
         self._done = done
         self._name = new_name()

@@ -24,7 +24,7 @@ class UnknownValue(Exception):
 
 
 @dataclass(slots=True)
-class Written:
+class WrittenArguments:
     """The arguments of one call as they stand in the source.
 
     `given` are those with a literal value, `others` the names of the others. `more` says that there may be further
@@ -48,9 +48,9 @@ class Written:
             self.others.add(name)
 
 
-def written_arguments(positional: list[ast.expr], keywords: list[ast.keyword]) -> Written:
+def written_arguments(positional: list[ast.expr], keywords: list[ast.keyword]) -> WrittenArguments:
     """Read the arguments of a call; as in a call itself, one dict by position stands for arguments by name."""
-    written = Written()
+    written = WrittenArguments()
     match positional:
         case []:
             pass
@@ -71,7 +71,7 @@ def written_arguments(positional: list[ast.expr], keywords: list[ast.keyword]) -
     return written
 
 
-def _add_dict(written: Written, items: ast.Dict) -> None:
+def _add_dict(written: WrittenArguments, items: ast.Dict) -> None:
     for key, value in zip(items.keys, items.values, strict=True):
         match key:
             case ast.Constant(value=str(name)):

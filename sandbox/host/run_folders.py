@@ -97,7 +97,7 @@ class RunFolders:
         self._trials: list[RunFolder] = []
         self._removing: set[Future[None]] = set()
         self._alive: set[RunFolder] = set()
-        self._watches: set[Watch] = set()
+        self._watches: set[FolderWatch] = set()
         self._disk_timer: asyncio.TimerHandle | None = None
         self.problem: str | None = None
         """Why none can be made, as of the last `prepare`; None where they can."""
@@ -171,13 +171,13 @@ class RunFolders:
         self._alive.add(made)
         return made
 
-    def watch_disk_for(self, watch: Watch) -> None:
+    def watch_disk_for(self, watch: FolderWatch) -> None:
         """Have a watch told when the disk is nearly full, until it is `drop`ped."""
         self._watches.add(watch)
         if self._disk_timer is None:
             self._look_at_disk()
 
-    def drop(self, watch: Watch) -> None:
+    def drop(self, watch: FolderWatch) -> None:
         """Tell a watch no more."""
         self._watches.discard(watch)
 
@@ -323,7 +323,7 @@ Stopped = Callable[[], AbstractAsyncContextManager[int | None]]
 Raises TimeoutError where it does not stop."""
 
 
-class Watch:
+class FolderWatch:
     """Looks at a folder while its worker lives, for the first time after a moment: most runs are over by then.
 
     It calls `on_excess` once where the worker holds too much.

@@ -30,7 +30,7 @@ from ..guest.runtime import Dialect, RunExtras
 from ..guest.spelling import PREFIX
 from ..guest.trace import ReplayDiverged
 from ..guest_api import data_helpers, hosted, hosted_skills, hosted_tools, judged_programs
-from ..job import Failure, Isolation, Job, Json, Reading, Start, Status
+from ..job import Failure, Isolation, Job, Json, SourceReading, Start, Status
 from ..python_versions import require_walked
 from ..report import failures, memory, values
 from ..report.results import exit_text
@@ -252,7 +252,7 @@ class Worker:
         own.update(given)
         try:
             if reads is not None:
-                return _report(Status.OK, result=facts.describe(code, Reading(**reads), known=own))
+                return _report(Status.OK, result=facts.describe(code, SourceReading(**reads), known=own))
             own.update(hosted_tools.server_names(code, own, self._dialect.may_mean))
             if (refused := _refused_calls(code, own, filename, within)) is not None:
                 return refused
@@ -369,7 +369,7 @@ def _report(
 Define = Callable[[str, str, str], dict[str, object]]
 
 
-class SkillRefused(Exception):
+class SkillNotRunnable(Exception):
     """A skill's source may not run at this isolation."""
 
     __module__ = "builtins"
@@ -386,7 +386,7 @@ def _refusal_text(refusal: Refused) -> str:
 def definer(dialect: Dialect) -> Define:
     """Return what `GUEST.define` is to be: `(source, filename, name)` in, the module's variables out.
 
-    It raises `SkillRefused` for source that the dialect refuses, and whatever the source raises.
+    It raises `SkillNotRunnable` for source that the dialect refuses, and whatever the source raises.
     """
 
     def define(source: str, filename: str, name: str) -> dict[str, object]:
@@ -394,9 +394,9 @@ def definer(dialect: Dialect) -> Define:
             program = dialect.compile(source, filename)
         except Refused as refusal:
             where = "" if refusal.line is None else f" in line {refusal.line}"
-            raise SkillRefused(f"{filename} was refused{where}: {_refusal_text(refusal)}") from None
+            raise SkillNotRunnable(f"{filename} was refused{where}: {_refusal_text(refusal)}") from None
         if program.is_async:
-            raise SkillRefused(f"{filename} awaits at its top level. Put that into an async function.")
+            raise SkillNotRunnable(f"{filename} awaits at its top level. Put that into an async function.")
         helpers = {**hosted.helpers(), **data_helpers.helpers(), **hosted_tools.bridge_names(source)}
         return dialect.module(program, name, helpers)
 

@@ -35,7 +35,7 @@ from ..governance.scopes import is_brief, tokens_of
 from .detectors import Detectors, judge_recognizers
 from .packed import RUNS_MAX, Judge, without_packed
 from .token_texts import TOKEN, mentions_in, tokens_in
-from .tokens.audit_notes import AuditNotes, RecordLinks, Told
+from .tokens.audit_notes import AuditNotes, OnTypes, RecordLinks
 from .tokens.known_values import KnownValues
 from .tokens.parts import CHARS_MAX, Part, Text, Tree, is_longer, is_small, part_of
 from .tokens.run_tokens import Brake, RunTokens
@@ -103,7 +103,7 @@ class Privacy:
         durable: bool = False,
         policy: Decider = NO_POLICY,
         tenant: TenantVault | None = None,
-        told: Told | None = None,
+        told: OnTypes | None = None,
         detectors: Detectors | None = None,
     ) -> None:
         """Make it; with `durable`, for texts that are thrown away once hidden, no power cut loses a token.

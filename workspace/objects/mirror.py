@@ -39,7 +39,7 @@ class Copy:
 
 
 @dataclass(slots=True)
-class Change:
+class MirrorChange:
     """What a content that is not in the store yet was made from, and whether it replaces the whole of what is there."""
 
     base: Row | None
@@ -84,7 +84,7 @@ class Mirror:
         is_open: Callable[[int], bool],
     ) -> None:
         self.locks = NameLocks()
-        self.changed: dict[Parts, Change] = {}
+        self.changed: dict[Parts, MirrorChange] = {}
         """Names whose content here is not in the store yet."""
         self._pins = 0
         self._pinning = threading.Lock()
@@ -239,7 +239,7 @@ class Mirror:
     def begin_change(self, parts: Parts, *, whole: bool = False) -> None:
         """Say that the file at a name is about to differ from what the store has."""
         with self._lock():
-            change = self.changed.setdefault(parts, Change(self.known(parts)))
+            change = self.changed.setdefault(parts, MirrorChange(self.known(parts)))
             change.whole |= whole
 
     def drop_change(self, parts: Parts) -> None:

@@ -75,7 +75,7 @@ class Rows(Protocol):
         """Return those keys that no row names."""
 
 
-class Table(Protocol):
+class NameTable(Protocol):
     """The rows of one workspace, for all its servers. Every method blocks, and may be called from any thread."""
 
     def read(self) -> AbstractContextManager[Rows]:
@@ -100,7 +100,7 @@ class StoredNames:
     `called` is how a message names it. Raises `Unavailable` where the database does not answer.
     """
 
-    def __init__(self, table: Table, *, quota_bytes: int, files_max: int) -> None:
+    def __init__(self, table: NameTable, *, quota_bytes: int, files_max: int) -> None:
         self.table = table
         self._quota_bytes = quota_bytes
         self._files_max = files_max

@@ -133,7 +133,7 @@ _OWN = frozenset({"log_level", "public_url", "replica_address", "workers_max", "
 """Settings that may differ between servers that are one."""
 
 
-class Setup:
+class ServerSetup:
     """The program, the settings and the files of one server."""
 
     def __init__(self, settings: Settings, servers_file: Path, policy: Path | None) -> None:

@@ -65,10 +65,10 @@ def start(environment: Mapping[str, str]) -> None:
         return
     from importlib.metadata import version
 
-    from ....tools_registry.untraced import Told, trace_sdk
+    from ....tools_registry.untraced import SdkTracing, trace_sdk
 
     _exporting = Exporting(version("sealab"), traces="traces" in found, metrics="metrics" in found)
-    trace_sdk(Told(_exporting.sdk_tracer(), _exporting.inject))
+    trace_sdk(SdkTracing(_exporting.sdk_tracer(), _exporting.inject))
 
 
 def stop() -> Exporting | None:

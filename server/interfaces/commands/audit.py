@@ -67,7 +67,7 @@ def _audit(
     before TIME: with trim: which lines to remove
     yes: with trim: remove them
     """
-    from ....skills_db.audit.audit_store import Wanted
+    from ....skills_db.audit.audit_store import LineFilter
 
     for other, names in _OPTIONS.items():
         for name in names:
@@ -86,7 +86,7 @@ def _audit(
         if event not in (None, "audit.gap", *AuditKind):
             raise UsageError(f"--event cannot be {event}. Give one of {', '.join(AuditKind)}.")
         since_us, until_us = _moment_us(since, "--since"), _moment_us(until, "--until")
-        wanted = Wanted(
+        wanted = LineFilter(
             since_us=since_us, until_us=until_us, tenant=tenant, principal=who, event=event, run=run, limit=limit
         )
         if here.json:

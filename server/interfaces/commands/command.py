@@ -90,7 +90,7 @@ class Parser(argparse.ArgumentParser):
         return chosen, unknown
 
 
-class Audited(NamedTuple):
+class AuditedAs(NamedTuple):
     """Says that a command leaves a line in the audit log, of which kind, and which parameters name its subject.
 
     A line has the command, the name or id it was about, and how it ended; never a file's name nor a value. None is left
@@ -112,7 +112,7 @@ class Command(NamedTuple):
     """A function as a command. Its first parameter is `Here`; the second, with `opens`, what that opens meanwhile."""
 
     function: Callable[..., Any]
-    audit: Audited | None = None
+    audit: AuditedAs | None = None
     opens: Opens | None = None
     usage: str | None = None
     epilog: str = EXIT_CODES

@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 from ...base.errors import UsageError
 from ...governance.rights import CONSOLE
 from ..protocol.address import Address, Exposure
-from .command import Audited, Command
+from .command import AuditedAs, Command
 from .opened import opened_home
 from .terminal import Here, Output, moment, print_error
 
 if TYPE_CHECKING:
     from ...app import App
-    from ..console.sessions import Sessions
+    from ..console.sessions import ConsoleSessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +44,15 @@ async def _console(here: Here, *, url: str | None = None, port: int = 0) -> Outp
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.netloc:
         raise UsageError(f"{url} is no address of a server. Give one such as http://127.0.0.1:8000.")
-    from ..console.sessions import Sessions
+    from ..console.sessions import ConsoleSessions
 
     with opened_home(here) as home:
         return await asyncio.to_thread(
-            _link, Sessions(home.database, home.privacy.key), f"{parts.scheme}://{parts.netloc}"
+            _link, ConsoleSessions(home.database, home.privacy.key), f"{parts.scheme}://{parts.netloc}"
         )
 
 
-console = Command(_console, audit=Audited())
+console = Command(_console, audit=AuditedAs())
 
 
 async def _serve(here: Here, port: int) -> None:
@@ -89,7 +89,7 @@ async def _served(app: App) -> AsyncIterator[_Served]:
     yield _Served(app)
 
 
-def _link(sessions: Sessions, origin: str) -> Output:
+def _link(sessions: ConsoleSessions, origin: str) -> Output:
     from ..console.sessions import LINK_SECONDS
 
     link = f"{origin}{CONSOLE}/link/{sessions.new_link()}"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from ...base.errors import Exit, UsageError
-from .command import Audited, Group
+from .command import AuditedAs, Group
 from .terminal import Here, Output, print_error
 
 container = Group()
@@ -101,7 +101,7 @@ def profile_(_here: Here, file: Path | None = None, *, home: str | None = None) 
     )
 
 
-@container.command(audit=Audited())
+@container.command(audit=AuditedAs())
 def build(here: Here, *, with_: Sequence[str] = ()) -> Output:
     """Make an image of this Python, without a registry, for isolation=container.
 

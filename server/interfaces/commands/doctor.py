@@ -44,7 +44,7 @@ _OVERLAY = (
 )
 
 
-class LayerFinding(TypedDict):
+class LayerState(TypedDict):
     """One layer: whether the machine offers it, whether a worker has it on, what was seen, and what to do."""
 
     layer: str
@@ -105,7 +105,7 @@ class Findings(TypedDict):
     reached: bool
     level: str
     required_level: str
-    layers: list[LayerFinding]
+    layers: list[LayerState]
     isolations: list[IsolationFinding]
     privacy: PrivacyFinding
     database: PlaceFinding
@@ -144,7 +144,7 @@ def examined(settings: Settings, home: Home) -> Findings:
     problem = problem or (None if files["ok"] else files["note"])
     active = isolations[0]["layers"] if isolations else []
     found = [
-        LayerFinding(
+        LayerState(
             layer=finding.layer,
             available=finding.available,
             active=finding.layer in active,
@@ -156,7 +156,7 @@ def examined(settings: Settings, home: Home) -> Findings:
     known = {finding["layer"] for finding in found}
     own = [_language(active=_LANGUAGE in active)]
     own += [
-        LayerFinding(layer=layer, available=True, active=True, why="a worker of this server has it on", do="")
+        LayerState(layer=layer, available=True, active=True, why="a worker of this server has it on", do="")
         for layer in active
         if layer not in {*known, _LANGUAGE}
     ]
@@ -176,15 +176,15 @@ def examined(settings: Settings, home: Home) -> Findings:
     )
 
 
-def _language(*, active: bool) -> LayerFinding:
+def _language(*, active: bool) -> LayerState:
     version = platform.python_version()
     try:
         require_walked()
     except LevelMissing as missing:
         why, do = str(missing).split(". ", 1)
-        return LayerFinding(layer=_LANGUAGE, available=False, active=active, why=why, do=do)
+        return LayerState(layer=_LANGUAGE, available=False, active=active, why=why, do=do)
     why = f"the dialect was examined on this version of Python ({version})"
-    return LayerFinding(layer=_LANGUAGE, available=True, active=active, why=why, do="")
+    return LayerState(layer=_LANGUAGE, available=True, active=active, why=why, do="")
 
 
 def _policy(settings: Settings, home: Home) -> PolicyFinding:

@@ -12,7 +12,7 @@ from ...base.settings import parsed_setting
 from ...governance.access.claims import is_plain
 from ...governance.access.names import tenant_name
 from ...governance.shares.limits import KINDS, REFRESH_SECONDS
-from .command import Audited, Group
+from .command import AuditedAs, Group
 from .terminal import Here, Output, moment, nearest
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def list_(here: Here, store: LimitStore, *, tenant: str | None = None, who: str 
     return Output({"count": len(told), "limits": told, "settings": usual}, lines)
 
 
-@limits.command(audit=Audited("limit.set", about="name"))
+@limits.command(audit=AuditedAs("limit.set", about="name"))
 def set_(
     here: Here, store: LimitStore, name: str, value: str, *, tenant: str = DEFAULT_TENANT, who: str | None = None
 ) -> Output:

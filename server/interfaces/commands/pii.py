@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 from ...base.errors import Exit, UsageError
 from ...governance.caller import LOCAL
 from ...privacy.reading.encodings import SAMPLE_BYTES, Encoding, marked
-from .command import Audited, Group
+from .command import AuditedAs, Group
 from .opened import opened_vault
 from .pii_forget import SCOPE_SHOWN, forget, of_types
 from .terminal import Here, Output, counted, print_error
@@ -64,7 +64,7 @@ def sanitize(
     return Output(told, code=Exit.FAILED if strays else Exit.OK)
 
 
-@pii.command(audit=Audited("exported"))
+@pii.command(audit=AuditedAs("exported"))
 def restore(
     here: Here, file: str = "-", *, encoding: str | None = None, as_: Kind = "auto", output: Path | None = None
 ) -> Output:
@@ -91,7 +91,7 @@ def restore(
     return Output({"restored_text": text, "restored": sum(tally.replaced.values()), "unknown_tokens": unknown})
 
 
-pii.command(audit=Audited(only_with="yes"))(forget)
+pii.command(audit=AuditedAs(only_with="yes"))(forget)
 
 
 @pii.command()

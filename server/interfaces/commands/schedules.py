@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ...base.errors import RequestRefused, UsageError
 from ...governance.caller import LOCAL
-from .command import Audited, Group
+from .command import AuditedAs, Group
 from .opened import opened_app
 from .skill_options import arguments_of
 from .terminal import Here, Output, print_error, report_output
@@ -25,7 +25,7 @@ _WAIT_SECONDS = 300.0
 
 
 @schedules.command(
-    audit=Audited(), takes_options=True, usage="sealab schedules add NAME [options] [--PARAMETER VALUE ...]"
+    audit=AuditedAs(), takes_options=True, usage="sealab schedules add NAME [options] [--PARAMETER VALUE ...]"
 )
 async def add(
     _here: Here,
@@ -81,7 +81,7 @@ async def list_(_here: Here, app: App) -> Output:
     return Output(found, shown)
 
 
-@schedules.command(audit=Audited())
+@schedules.command(audit=AuditedAs())
 async def remove(_here: Here, app: App, name: str) -> Output:
     """Have a skill run no more at set times; what runs of it goes on.
 
@@ -92,7 +92,7 @@ async def remove(_here: Here, app: App, name: str) -> Output:
     return Output(removed, f"Removed: {name}.")
 
 
-@schedules.command(audit=Audited())
+@schedules.command(audit=AuditedAs())
 async def run(_here: Here, app: App, name: str) -> Output:
     """Run it now as at its time, and wait for the end; a server runs it.
 

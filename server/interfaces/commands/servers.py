@@ -27,7 +27,7 @@ from ...base.home import Home
 from ...base.terminal_escaping import one_line
 from ...use_cases.upstream_tools.registry_state import opened_state
 from . import servers_test
-from .command import Audited, Group
+from .command import AuditedAs, Group
 from .servers_sign_out import sign_out
 from .terminal import Here, Output, counted, print_error
 
@@ -67,7 +67,7 @@ def list_(here: Here) -> Output:
 
 
 @servers.command(
-    audit=Audited(about="name"),
+    audit=AuditedAs(about="name"),
     usage="sealab servers add NAME [options] (--url URL | --openapi URL|FILE | -- COMMAND [ARGUMENT ...])",
 )
 def add(
@@ -196,7 +196,7 @@ def _test(
 servers.command()(sign_out)
 
 
-@servers.command(audit=Audited(about="name"))
+@servers.command(audit=AuditedAs(about="name"))
 def remove(here: Here, name: str) -> Output:
     """Remove a server, and what is known of its tools.
 
@@ -212,7 +212,7 @@ def remove(here: Here, name: str) -> Output:
     return Output({"name": name, "removed": True}, f"Removed {name} from {file}.")
 
 
-@servers.command(audit=Audited())
+@servers.command(audit=AuditedAs())
 def import_(
     here: Here, *, from_: Sequence[str] = (), project: Path = Path(), dry_run: bool = False, copy_secrets: bool = False
 ) -> Output:

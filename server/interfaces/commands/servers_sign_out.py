@@ -17,7 +17,7 @@ from .terminal import Here, Output, print_error
 
 if TYPE_CHECKING:
     from ....tools_registry.configuration import ServerConfig
-    from ....tools_registry.sign_in.owners import Owner
+    from ....tools_registry.sign_in.owners import SignInOwner
     from ...base.settings import Settings
     from ...governance.audit.trail import AuditTrail
     from ...governance.sign_ins.sign_ins import SignIns
@@ -36,7 +36,7 @@ class OwnedSignIns:
         """Whom the audit names."""
         return LOCAL_IDENTITY.principal if self.who is None else self.who
 
-    def owner(self, server: ServerConfig) -> Owner:
+    def owner(self, server: ServerConfig) -> SignInOwner:
         """Return the owner of the sign-in to a server that is not called with the operator's. Raises `UsageError`."""
         from ....tools_registry.configuration import SignInOf
         from ...governance.caller import LOCAL, Caller

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...base.errors import Exit, RequestRefused, SkillUnfit, UsageError
 from ...governance.caller import LOCAL
-from .command import Audited, Group
+from .command import AuditedAs, Group
 from .opened import opened_app
 from .skill_options import arguments_of
 from .terminal import Here, IsolationChoice, Output, print_error, read_bytes, read_source, report_output
@@ -81,7 +81,7 @@ async def show(_here: Here, app: App, name: str, *, version: int | None = None) 
     return Output(loaded, [*lines, f"\n{loaded['code'].rstrip()}"])
 
 
-@skills.command(audit=Audited("skill.saved"))
+@skills.command(audit=AuditedAs("skill.saved"))
 async def save(
     here: Here,
     app: App,
@@ -216,7 +216,7 @@ async def review(_here: Here, app: App) -> Output:
     return Output(found, lines_of(found))
 
 
-@skills.command(audit=Audited())
+@skills.command(audit=AuditedAs())
 async def archive(_here: Here, app: App, name: str) -> Output:
     """Take a skill out of lists and searches; it can still be called.
 
@@ -226,7 +226,7 @@ async def archive(_here: Here, app: App, name: str) -> Output:
     return _facts({"name": name, "archived": True})
 
 
-@skills.command(audit=Audited("skill.deleted"))
+@skills.command(audit=AuditedAs("skill.deleted"))
 async def delete(here: Here, app: App, name: str, *, restore: bool = False, purge: bool = False) -> Output:
     """Delete a skill, or bring it back.
 
@@ -248,7 +248,7 @@ async def delete(here: Here, app: App, name: str, *, restore: bool = False, purg
     return _facts(await use_cases.delete(app.skills, name))
 
 
-@skills.command(audit=Audited())
+@skills.command(audit=AuditedAs())
 async def purge(_here: Here, app: App, *, days: float = 0.0) -> Output:
     """Remove deleted skills for good.
 
@@ -258,7 +258,7 @@ async def purge(_here: Here, app: App, *, days: float = 0.0) -> Output:
     return _facts({"purged_versions": await app.skills.service.ask(lambda store: store.purge(deleted_before=before))})
 
 
-@skills.command(audit=Audited("exported"))
+@skills.command(audit=AuditedAs("exported"))
 async def export(_here: Here, app: App, folder: Path, names: Sequence[str] = ()) -> Output:
     """Write skills as Agent Skills folders.
 
@@ -271,7 +271,7 @@ async def export(_here: Here, app: App, folder: Path, names: Sequence[str] = ())
     return Output({"folder": folder, "skills": dict(exported)}, [f"{name}  {path}" for name, path in exported])
 
 
-@skills.command(audit=Audited())
+@skills.command(audit=AuditedAs())
 async def import_(
     _here: Here, app: App, sources: Sequence[Path] = (), *, examples: bool = False, update: bool = False
 ) -> Output:
@@ -304,7 +304,7 @@ async def import_(
     )
 
 
-@skills.command(audit=Audited("exported"))
+@skills.command(audit=AuditedAs("exported"))
 async def backup(_here: Here, app: App, file: Path, *, overwrite: bool = False) -> Output:
     """Write all skills and run records into one archive.
 
@@ -316,7 +316,7 @@ async def backup(_here: Here, app: App, file: Path, *, overwrite: bool = False) 
     return _facts(asdict(await asyncio.to_thread(lambda: archives.backup(app.database(), file, overwrite=overwrite))))
 
 
-@skills.command(audit=Audited())
+@skills.command(audit=AuditedAs())
 async def restore(_here: Here, app: App, what: str, *, replace: bool = False) -> Output:
     """Bring back a skill that was archived or deleted, or the skills of a backup.
 

@@ -13,7 +13,7 @@ from ...base.errors import UsageError
 from ...base.home import Home
 from ...base.identity import DEFAULT_TENANT
 from ...governance.access.names import tenant_name
-from .command import Audited, Group
+from .command import AuditedAs, Group
 from .opened import trail_beside
 from .terminal import Here, Output, moment
 
@@ -65,7 +65,7 @@ def show(here: Here, operators: _Operators, tenant: str) -> Output:
     return Output(told, [f"{name:<16} {value}" for name, value in told.items()])
 
 
-@tenants.command(audit=Audited("tenant.created"))
+@tenants.command(audit=AuditedAs("tenant.created"))
 def create(here: Here, operators: _Operators, tenant: str) -> Output:
     """Make a tenant, or let the id of a deleted one be used again.
 
@@ -82,7 +82,7 @@ def create(here: Here, operators: _Operators, tenant: str) -> Output:
     return Output(tenant_told(_known(operators, tenant)), f"The tenant {tenant} is there.")
 
 
-@tenants.command(audit=Audited())
+@tenants.command(audit=AuditedAs())
 def suspend(here: Here, operators: _Operators, tenant: str) -> Output:
     """Have a tenant served no more, and keep all of it.
 
@@ -91,7 +91,7 @@ def suspend(here: Here, operators: _Operators, tenant: str) -> Output:
     return _changed(here, operators, tenant, "active", "suspended")
 
 
-@tenants.command(audit=Audited())
+@tenants.command(audit=AuditedAs())
 def resume(here: Here, operators: _Operators, tenant: str) -> Output:
     """Serve a suspended tenant again.
 
@@ -113,7 +113,7 @@ def _changed(here: Here, operators: _Operators, tenant: str, before: str, status
     return Output(tenant_told(_known(operators, tenant)), f"The tenant {tenant} is {status}.")
 
 
-@tenants.command(audit=Audited("tenant.exported"))
+@tenants.command(audit=AuditedAs("tenant.exported"))
 def export(here: Here, operators: _Operators, tenant: str, file: Path) -> Output:
     """Write a tenant's files, skills and list of runs to one zip, without secrets.
 
@@ -134,7 +134,7 @@ def export(here: Here, operators: _Operators, tenant: str, file: Path) -> Output
     return Output(manifest, lines)
 
 
-@tenants.command(audit=Audited("tenant.deleted", only_with="yes"))
+@tenants.command(audit=AuditedAs("tenant.deleted", only_with="yes"))
 def delete(here: Here, operators: _Operators, tenant: str, *, yes: bool = False) -> Output:
     """Remove a tenant with everything of it, for good, and print the proof.
 

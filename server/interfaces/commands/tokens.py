@@ -12,7 +12,7 @@ from ...base.errors import UsageError
 from ...base.identity import DEFAULT_TENANT, Right
 from ...governance.access.names import DEFAULT_SCOPE, principal_name, rights_of, tenant_name
 from ...governance.access.token_text import digest_of, new_token
-from .command import Audited, Group
+from .command import AuditedAs, Group
 from .opened import trail_beside
 from .terminal import Here, Output, moment, print_error, span_of
 
@@ -44,7 +44,7 @@ def _opened(here: Here) -> Iterator[_Operators]:
 tokens = Group(opens=_opened)
 
 
-@tokens.command(audit=Audited("token.created"))
+@tokens.command(audit=AuditedAs("token.created"))
 def create(
     here: Here,
     opened: _Operators,
@@ -108,7 +108,7 @@ def list_(_here: Here, opened: _Operators, *, tenant: str | None = None) -> Outp
     return Output({"count": len(told), "tokens": told}, shown if told else "There is no token.")
 
 
-@tokens.command(audit=Audited("token.revoked"))
+@tokens.command(audit=AuditedAs("token.revoked"))
 def revoke(here: Here, opened: _Operators, token: str) -> Output:
     """Have a token count no more, within a second in a running server.
 

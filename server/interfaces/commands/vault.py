@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 from ...base.errors import Exit, UsageError
-from .command import Audited, Group
+from .command import AuditedAs, Group
 from .terminal import Here, Output, print_error
 
 vault = Group()
 
 
-@vault.command(audit=Audited("key.rotated"))
+@vault.command(audit=AuditedAs("key.rotated"))
 def rotate(here: Here) -> Output | int:
     """Give the vault, journals, sign-ins and the audit log another key, of which those of tenants are derived.
 

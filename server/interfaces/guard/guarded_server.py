@@ -28,7 +28,7 @@ from ....tools_registry.json_lines import LARGE_CHARS, Lines, TooLong
 from ....tools_registry.upstream.message_faults import MESSAGE_BYTES_MAX
 from ....tools_registry.upstream.reading import as_sent
 from ....tools_registry.upstream.stdio_transport import end_process, start_process
-from ....tools_registry.upstream.transports import Watch, opened
+from ....tools_registry.upstream.transports import InputWatch, opened
 from ...use_cases.upstream_tools.large_json import read_large, with_checkpoints
 from .messages import Message, mapping, method_of, params_of, written
 
@@ -196,7 +196,7 @@ async def process_of(config: ServerConfig, stderr: TextIO) -> AsyncIterator[Serv
 @asynccontextmanager
 async def address_of(config: ServerConfig, stderr: TextIO) -> AsyncIterator[ServerAddress]:
     """Give the server at an address."""
-    watch = Watch(on_garbage=lambda _error: None, on_end=lambda: None)
+    watch = InputWatch(on_garbage=lambda _error: None, on_end=lambda: None)
     async with opened(
         config, stderr=stderr, auth=None, read_large=read_large, in_thread=with_checkpoints, watch=watch
     ) as streams:

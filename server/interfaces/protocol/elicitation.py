@@ -41,7 +41,7 @@ from ...governance.scopes import caller_of
 from ...use_cases.replicas.replica_errors import OutcomeUnknown
 from ...use_cases.runs.background.background_reports import RunState
 from .draining import LASTING_SECONDS, Peer
-from .sent_calls import SentBefore, SentCall, joined
+from .sent_calls import EarlierCalls, SentCall, joined
 
 ANSWER_SECONDS = 300.0
 """How long a user may take to answer; after that nobody answers."""
@@ -208,7 +208,7 @@ class _Suspended:
 
 
 @dataclass(slots=True)
-class Conversations:
+class Elicitations:
     """All work of one server that waits for a user."""
 
     suspended: dict[str, _Suspended] = field(default_factory=dict)
@@ -217,7 +217,7 @@ class Conversations:
 
     sent: list[_Suspended] = field(default_factory=list)
     """What calls that are sent again may join."""
-    before: SentBefore | None = None
+    before: EarlierCalls | None = None
     """The calls with keys that are not under way here."""
     told: Callable[[Context[Any, Any], RunState], CallToolResult] | None = None
     """Returns the answer of the run of such a call."""

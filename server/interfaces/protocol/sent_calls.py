@@ -119,7 +119,7 @@ class SentCall:
 
 
 @dataclass(frozen=True, slots=True)
-class SentBefore:
+class EarlierCalls:
     """The calls with keys that any server of this database had, also before it started."""
 
     background: Background

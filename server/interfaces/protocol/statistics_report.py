@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from ....sandbox.confine.levels import LayerFinding, Level, Probe
 from ....sandbox.host.pool import PoolStats
 from ....sandbox.host.repl_sessions import SessionState
-from ....sandbox.job import Held, Isolation
+from ....sandbox.job import Isolation, SessionVariable
 from ....skills_db.errors import SkillsDbError
 from ...app import App
 from ...base.errors import HostWorkBusy
@@ -250,7 +250,7 @@ def _session(isolation: Isolation, session: SessionState) -> SessionHolds:
     )
 
 
-def _held(held: Held) -> HeldReport:
+def _held(held: SessionVariable) -> HeldReport:
     told = HeldReport(name=held.name, kind=held.kind, bytes=held.bytes)
     if held.extent:
         told["extent"] = held.extent

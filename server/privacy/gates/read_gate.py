@@ -13,7 +13,7 @@ from functools import partial
 from typing import IO, cast
 
 from ....sandbox.job import Json
-from ....workspace.run_files import RunFiles, Status
+from ....workspace.run_files import PathStatus, RunFiles
 from ...base.host_work import Kind, in_thread
 from ...base.lru import Lru
 from ..privacy import Privacy
@@ -80,7 +80,7 @@ async def learn_file(privacy: Privacy, scope: str, file: IO[bytes], *, run_token
 
 
 class _File(io.RawIOBase):
-    def __init__(self, files: RunFiles, path: str, status: Status) -> None:
+    def __init__(self, files: RunFiles, path: str, status: PathStatus) -> None:
         super().__init__()
         self._files, self._path = files, path
         self._status = files.open(path, "r")

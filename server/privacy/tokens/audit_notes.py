@@ -21,7 +21,7 @@ from ...governance.scopes import tokens_of
 if TYPE_CHECKING:
     from ....skills_db.vault import Note, Vault
 
-Told = Callable[[str, str, str, Mapping[str, int], str, str], None]
+OnTypes = Callable[[str, str, str, Mapping[str, int], str, str], None]
 """Told whose values, what was done with them, where they went, how many of each type, by which run and which rule."""
 
 PAUSE_SECONDS = 0.5
@@ -31,7 +31,7 @@ PAUSE_SECONDS = 0.5
 class AuditNotes:
     """The lines that wait to be written; safe to use from several threads."""
 
-    def __init__(self, vault: Callable[[], Vault], told: Told | None = None) -> None:
+    def __init__(self, vault: Callable[[], Vault], told: OnTypes | None = None) -> None:
         """Make it; `vault` is asked for when there is something to write, and may block.
 
         `told` is told of each at once: the audit log of the server keeps those that let values out, for good.

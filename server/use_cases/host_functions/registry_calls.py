@@ -23,7 +23,7 @@ from ....tools_registry.errors import AnswerRefused, CallRefused, OutcomeUnknown
 from ....tools_registry.models import Tool
 from ....tools_registry.short_values import holds_more
 from ...base.errors import RequestRefused
-from ...base.host_call import Answer, Change, HostCall
+from ...base.host_call import AnnouncedChange, Answer, HostCall
 from ...base.host_work import Kind, in_thread
 from ...base.identity import Identity, Right
 from ...governance.policy.access import call_context
@@ -39,7 +39,7 @@ from ..upstream_tools.tool_rules import READ_RESOURCE, resource_reader
 from ..upstream_tools.wiring import config_of
 from .approval_questions import approved, is_granted, judge_calls
 from .audited_calls import AuditedCall, audited
-from .broker import Calls, Tell, failed, host_function, raised_in_code
+from .broker import Calls, OnChange, failed, host_function, raised_in_code
 from .call_log import BYTES_MAX, RETURNS_MAX
 from .run_calls import MESSAGE_CHARS_MAX
 from .saved_answers import Save, Saving, judge_saving, taken_out, without_allowance
@@ -120,7 +120,7 @@ class RegistryCalls:
                 may_change = not server.only_reads(tool)
                 if may_change:
                     repeatable = tool.annotations.get("idempotentHint") is True
-                    await call.before(Change(leaves=True, repeatable=repeatable, sources=sourced.told()))
+                    await call.before(AnnouncedChange(leaves=True, repeatable=repeatable, sources=sourced.told()))
                 result = await self._sent(calls, server, tool, fitting)
             except RegistryError as error:
                 why = self.privacy.why_tokens(given)
@@ -371,7 +371,7 @@ def _with_attachments(result: ToolResult) -> Json:
     return value
 
 
-async def _tell(tell: Tell, name: str, progress: float, total: float | None, message: str | None) -> None:
+async def _tell(tell: OnChange, name: str, progress: float, total: float | None, message: str | None) -> None:
     done = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
     await tell(f"{name}: {done}{f', {message[:MESSAGE_CHARS_MAX]}' if message else ''}")
 

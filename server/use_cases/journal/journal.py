@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakValueDictionary
 
-from ....sandbox.job import Isolation, Job, Outcome, Recorder, Start
+from ....sandbox.job import Isolation, Job, Outcome, Start, TraceRecorder
 from ...base.database import Opening
 from ...base.host_call import Answers
 from ...base.host_work import Kind, in_thread
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from ....skills_db.engine import Database
     from ....skills_db.journal.background_store import BackgroundStore
     from ....skills_db.journal.journal_store import JournalStore
-    from ....skills_db.journal.records import Journal as RunRecord
-    from ....skills_db.journal.records import RunBegin, Session
+    from ....skills_db.journal.records import RunBegin, SessionPrograms, StoredJournal
 
 SECONDS_PER_DAY = 86_400.0
 BRIEF_DAYS = 1.0
@@ -53,7 +52,7 @@ class BegunRun:
     identity: Identity = LOCAL_IDENTITY
 
 
-class Kept(Protocol):
+class RunRecording(Protocol):
     """What a run that goes on is told to, whether it is journaled or not."""
 
     def around(self, answer: Answers) -> Answers:
@@ -130,7 +129,7 @@ class Journal:
         self._background = Opening(self._open_background)
         self._open_runs: WeakValueDictionary[str, RunJournal] = WeakValueDictionary()
 
-    def begin(self, run: BegunRun) -> Kept:
+    def begin(self, run: BegunRun) -> RunRecording:
         """Begin the journal of a run."""
         if not self._keeps:
             return _Unkept()
@@ -148,14 +147,14 @@ class Journal:
         )
         return self._opened(journal, run.run_id)
 
-    def resume(self, run_id: str, scope: str | None) -> RunRecord:
+    def resume(self, run_id: str, scope: str | None) -> StoredJournal:
         """Take up a run of a scope, or of any, that was cut; return what is recorded of it. Blocks.
 
         Raises `RunNotCut` where it has ended or a process is at work on it, and what reading its journal raises.
         """
         return self.store().take_over(run_id, self._process, LEASE_SECONDS, scope=scope)
 
-    def going_on(self, record: RunRecord, run: BegunRun) -> RunJournal:
+    def going_on(self, record: StoredJournal, run: BegunRun) -> RunJournal:
         """Return the journal in which a run goes on that was taken up."""
         written = WrittenRun(run.run_id, run.scope, pieces=record.pieces)
         self._writer.has(written)
@@ -218,7 +217,7 @@ class Journal:
         """Whether the store of background runs was opened."""
         return self._background.made is not None
 
-    def session(self, scope: str, name: str) -> Session:
+    def session(self, scope: str, name: str) -> SessionPrograms:
         """Return what a session consists of that has no worker. Blocks. Raises what reading the database raises."""
         return self.store().session(scope, name)
 
@@ -297,6 +296,6 @@ class Journal:
         return BackgroundStore(self._database(), self._key(), process=self._process)
 
 
-def recorder_of(kept: Kept, isolation: Isolation) -> Recorder | None:
+def recorder_of(kept: RunRecording, isolation: Isolation) -> TraceRecorder | None:
     """Return what takes the trace of a run, where its isolation has one."""
     return kept if isinstance(kept, RunJournal) and isolation is Isolation.RESTRICTED else None

@@ -49,7 +49,7 @@ print(json.dumps([sys.version_info >= (3, 11), folders]))
 _LOG = logging.getLogger(__name__)
 
 
-class FullPython:
+class FullPythonInterpreter:
     """The interpreter of `process` for one server: looked up anew each time, since it may be set up meanwhile.
 
     Raises `SettingsError` for a PROCESS_PYTHON that cannot be used.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 import anyio.to_thread
 
-from ....sandbox.job import Json, Reading
+from ....sandbox.job import Json, SourceReading
 from ....skills_db.content import TOLD_MAX_CHARS
 from ....skills_db.errors import SkillNotFound, SkillRefused, SkillsDbError
 from ...base.errors import ServerError, SkillNameRefused, UsageError
@@ -156,12 +156,12 @@ async def _facts(context: SkillContext, name: str, skill: PortableSkill) -> Skil
     from ....skills_db.skill_md import ORIGIN
 
     if ORIGIN not in skill.extra:
-        return await facts_of(context.executor, skill.code, Reading(name, skill.tests), nested=False)
+        return await facts_of(context.executor, skill.code, SourceReading(name, skill.tests), nested=False)
     texts = cast("Mapping[str, str]", skill.extra["files"])
     sources = {path: text for path, text in sorted(texts.items()) if path.endswith(".py")}
     while sum(map(len, sources.values())) > SOURCE_CHARS_MAX:
         del sources[max(sources, key=lambda path: len(sources[path]))]
-    facts = await facts_of(context.executor, "pass", Reading(name, scripts=sources), nested=False)
+    facts = await facts_of(context.executor, "pass", SourceReading(name, scripts=sources), nested=False)
     return replace(facts, wider="script" in cast("Mapping[str, Json]", facts.parameters["properties"]))
 
 

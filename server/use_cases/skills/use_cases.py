@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NotRequired, cast
 
 from typing_extensions import TypedDict
 
-from ....sandbox.job import Json, Outcome, Reading, Status
+from ....sandbox.job import Json, Outcome, SourceReading, Status
 from ....skills_db.errors import SkillNotFound, SkillRefused, SkillsDbError
 from ....tools_registry.errors import RegistryError
 from ....workspace.archive import RunArchive
@@ -22,7 +22,7 @@ from ...base.host_work import Kind, account, in_thread
 from ...base.identity import Identity, Right
 from ...base.settings import Switch
 from ...governance.audit.trail import AuditKind
-from ...governance.caller import LOCAL, Caller, Progress
+from ...governance.caller import LOCAL, Caller, OnProgress
 from ...governance.provenance.sightings import Conversation, literals_of
 from ..host_functions.broker import Calls
 from ..host_functions.sourced_calls import FROM_TEXTS
@@ -34,7 +34,7 @@ from ..runs.request import CodeRequest, Execution
 from ..upstream_tools.discovery import searched_for
 from .duplicates import alike, same_as
 from .new_versions import Judged, change_of, judged, kept_description, kept_files, kept_tags
-from .recordings import Recorder, Replay
+from .recordings import AnswerRecorder, Replay
 from .search import about_of, call_of
 from .skill_arguments import judge_arguments, judge_name
 from .source_facts import SkillFacts, facts_of
@@ -179,7 +179,7 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
     code, variables = await _code_of(context, request)
     last = await context.service.ask(lambda store: store.newest(request.name))
     tests = request.tests or ("" if last is None else last.draft.tests)
-    reading = Reading(request.name, tests, variables)
+    reading = SourceReading(request.name, tests, variables)
     facts = await facts_of(context.executor, code, reading, nested=request.within is not None, caller=request.caller)
     draft = draft_from(
         request.name,
@@ -199,7 +199,7 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
         *await _warnings_of_run(context, request),
         *await _warnings(context, request.caller.identity, draft, facts),
     ]
-    recorder = Recorder() if request.record else None
+    recorder = AnswerRecorder() if request.record else None
     found = await _tested(context, request, draft, last, recorder)
     warnings += found.failed if last is not None else await _near(context, request, draft)
     warnings += [f"Not tested with it: {each}." for each in found.untested]
@@ -263,7 +263,7 @@ async def _tested(
     request: SaveRequest,
     draft: SkillDraft,
     last: StoredSkill | None,
-    recorder: Recorder | None,
+    recorder: AnswerRecorder | None,
 ) -> Judged:
     """Run its tests, and on new code those of before. Raises `SkillUnfit` with all that fail, unless forced.
 
@@ -416,7 +416,7 @@ async def listed(
     return told
 
 
-async def run(context: SkillContext, request: RunSkillRequest, *, progress: Progress | None = None) -> Execution:
+async def run(context: SkillContext, request: RunSkillRequest, *, progress: OnProgress | None = None) -> Execution:
     """Run a skill with arguments that fit its schema, and report it as any code.
 
     `error.line` is a line of the skill. Raises `SkillNotFound`, `ArgumentsRefused`, and what `execute` does.
@@ -502,7 +502,7 @@ async def examine(context: SkillContext, name: str, *, record: bool = False, cal
     plan = plan_of(skill.draft)
     if not record:
         return await run_tests(context.executor, plan, caller=caller, replay=Replay(skill.draft.recordings))
-    recorder = Recorder()
+    recorder = AnswerRecorder()
     outcome = await run_tests(context.executor, plan, caller=caller, recorder=recorder)
     recordings = await context.executor.privacy.kept_value(caller.scope, recorder.recordings())
     draft = replace(skill.draft, recordings=recordings)

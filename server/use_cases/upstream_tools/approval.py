@@ -14,7 +14,7 @@ from enum import Enum
 from ....sandbox.job import Json
 from ....tools_registry.configuration import Approve, ServerConfig
 from ....tools_registry.models import Tool
-from ....tools_registry.upstream.pins import Rule
+from ....tools_registry.upstream.pins import StandingApproval
 from ...base.host_work import checked
 from ...base.identity import Right
 from ...governance.provenance.parties import identifying, is_sum
@@ -218,10 +218,10 @@ def effects(tools: Iterable[tuple[Tool, ServerConfig]]) -> tuple[str, ...]:
     return tuple(f"{', '.join(names)} {why}." for why, names in said.items())
 
 
-def rule_of(call: AskedCall) -> Rule:
+def rule_of(call: AskedCall) -> StandingApproval:
     """Return the rule that allows calls as this one from then on: the same parties and places, and no larger sums."""
     limits = {name: value for name, value in call.naming.items() if is_sum(name, value)}
-    return Rule({name: value for name, value in call.naming.items() if name not in limits}, limits)
+    return StandingApproval({name: value for name, value in call.naming.items() if name not in limits}, limits)
 
 
 def title_of(source: str) -> str:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ....tools_registry.catalog import Catalog
     from ....tools_registry.describing.details import Describer, DetailLevel
     from ....tools_registry.models import Tool
-    from ....tools_registry.search.ranking import Hit
+    from ....tools_registry.search.ranking import SearchHit
 
 LIMIT_MAX = 100
 """The most tools that one search gives."""
@@ -108,7 +108,7 @@ async def search(
 
 async def _hits(
     registry: Registry, who: Identity, query: str, *, category: str | None, limit: int, owner: str | None
-) -> list[Hit]:
+) -> list[SearchHit]:
     """Search in a thread; with what `owner` called after searches in like words, where that is known.
 
     Where the policy hides some of what is found, more is searched for in their place.
@@ -129,7 +129,7 @@ async def _hits(
     return hits[:limit]
 
 
-async def _shown_hits(registry: Registry, who: Identity, hits: list[Hit]) -> list[Hit]:
+async def _shown_hits(registry: Registry, who: Identity, hits: list[SearchHit]) -> list[SearchHit]:
     catalog = await registry.view(who)
     beside = {extra.document.key for extra in registry.extras(who)}
     return [hit for hit in hits if hit.key in beside or hit.key in catalog]  # an index may be older
@@ -140,7 +140,7 @@ async def _described_hits(
     who: Identity,
     catalog: Catalog,
     extras: Mapping[str, Extra],
-    hits: Sequence[Hit],
+    hits: Sequence[SearchHit],
     *,
     level: DetailLevel,
 ) -> list[Json]:
@@ -151,7 +151,7 @@ async def _described_hits(
 
 
 async def _remarks(
-    registry: Registry, who: Identity, query: str, hits: Sequence[Hit], category: str | None
+    registry: Registry, who: Identity, query: str, hits: Sequence[SearchHit], category: str | None
 ) -> dict[str, Json]:
     """Return what an answer says beside its tools, such as `weak` and `unreachable`, each where there is any."""
     remarks: dict[str, Json] = {}

@@ -36,7 +36,7 @@ from ....sandbox.wire.bounded_json import is_light
 from ....skills_db.errors import SkillsDbError
 from ....tools_registry.configuration import Configuration, ServerConfig, SignInOf
 from ....tools_registry.errors import ConnectFailed, RegistryError, ServerUnusable, StateUnavailable, ToolUnknown
-from ....tools_registry.sign_in.owners import OPERATOR, Owner
+from ....tools_registry.sign_in.owners import OPERATOR, SignInOwner
 from ....tools_registry.upstream.results import says_shape
 from ...base.database import Opening
 from ...base.errors import HostWorkBusy, HostWorkRefused
@@ -61,9 +61,9 @@ if TYPE_CHECKING:
     from ....tools_registry.describing.learned import LearnedTypes
     from ....tools_registry.models import Json, Tool
     from ....tools_registry.search.ranking import SearchIndex
-    from ....tools_registry.search.usage import Usage
+    from ....tools_registry.search.usage import SearchUsage
     from ....tools_registry.upstream.lenient import LeftOut
-    from ....tools_registry.upstream.pins import Rule
+    from ....tools_registry.upstream.pins import StandingApproval
     from ....tools_registry.upstream.upstreams import Keep, OnProgress, ToolResult, Upstreams
     from ...governance.sign_ins.sign_ins import SignIns
 
@@ -127,7 +127,7 @@ class ShownReturnTypes:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownTools:
     """What there is of tools of some names: each tool, or why the operator does not let it be called.
 
     `unknown` are the names that mean no tool, or several. What a server may have that cannot be asked is left out.
@@ -269,7 +269,7 @@ class Registry:
         made = self._learned.made
         return await asyncio.to_thread(self._learned) if made is None else made
 
-    async def usage(self) -> Usage:
+    async def usage(self) -> SearchUsage:
         """Return what was called after which search."""
         made = self._usage.made
         return await asyncio.to_thread(self._usage) if made is None else made
@@ -486,7 +486,7 @@ class Registry:
             self._views.ruling_of(who, None, name, wired)
         return None
 
-    async def known(self, names: Collection[str], who: Identity = LOCAL_IDENTITY) -> Known:
+    async def known(self, names: Collection[str], who: Identity = LOCAL_IDENTITY) -> KnownTools:
         """Return what there is of tools of names that a caller is shown. Raises `RegistryError`.
 
         Servers whose tools are not known are asked, all at once, for `ASK_SECONDS` at most.
@@ -511,13 +511,13 @@ class Registry:
                 if old & wired.fresh:
                     return await self.known(names, who)  # by what they have now
             unknown = _unknown(wired, view, rest)
-        return Known(tools, unknown, wired.configuration, await wired.upstreams.quarantined())
+        return KnownTools(tools, unknown, wired.configuration, await wired.upstreams.quarantined())
 
-    async def rules(self, tool: Tool, scope: str) -> list[Rule]:
+    async def rules(self, tool: Tool, scope: str) -> list[StandingApproval]:
         """Return the rules by which the user of a scope said yes to calls of a tool."""
         return (await (await self.upstreams()).approved(tool.server, self._approving(scope))).get(tool.name, [])
 
-    async def approve(self, tool: Tool, scope: str, rule: Rule) -> None:
+    async def approve(self, tool: Tool, scope: str, rule: StandingApproval) -> None:
         """Note that the user of a scope said yes to all calls of a tool that a rule allows."""
         await (await self.upstreams()).approve(tool.server, tool.name, self._approving(scope), rule)
 
@@ -606,7 +606,7 @@ class Registry:
         wired.refuse_what_is_denied(server, name)
         return config
 
-    async def list_as(self, server: str, owner: Owner) -> None:
+    async def list_as(self, server: str, owner: SignInOwner) -> None:
         """List a server's tools with the sign-in of an owner. Raises `RegistryError`."""
         wired = await self._current()
         async with self._connected(wired, server, owner):
@@ -619,7 +619,7 @@ class Registry:
         *,
         on_progress: OnProgress | None,
         keep: Keep | None,
-        owner: Owner = OPERATOR,
+        owner: SignInOwner = OPERATOR,
     ) -> ToolResult:
         """Call a tool with the sign-in of an owner and learn from its answer. Raises `RegistryError`.
 
@@ -644,7 +644,7 @@ class Registry:
         return result
 
     @asynccontextmanager
-    async def _connected(self, wired: Wired, server: str, owner: Owner) -> AsyncIterator[None]:
+    async def _connected(self, wired: Wired, server: str, owner: SignInOwner) -> AsyncIterator[None]:
         """Keep the connections open, and a place among the requests at once to a server. Raises `ConnectFailed`."""
         config = wired.configuration.server(server)
         most = config.max_connections
@@ -682,14 +682,14 @@ class Registry:
                 except HostWorkRefused as error:
                     _LOG.warning("What was learned of tools is kept later: %s", error)
 
-    async def read_resource(self, server: str, uri: str, *, keep: Keep | None, owner: Owner = OPERATOR) -> Json:
+    async def read_resource(self, server: str, uri: str, *, keep: Keep | None, owner: SignInOwner = OPERATOR) -> Json:
         """Return what a resource of a server holds. Raises `RegistryError`."""
         wired = await self._current()
         async with self._connected(wired, server, owner):
             return await wired.upstreams.read_resource(server, uri, keep=keep, owner=owner)
 
     async def listed_beside_tools(
-        self, server: str, kind: Literal["resources", "prompts"], owner: Owner = OPERATOR
+        self, server: str, kind: Literal["resources", "prompts"], owner: SignInOwner = OPERATOR
     ) -> list[Json]:
         """Return the resources or the prompts of a server. Raises `RegistryError`."""
         wired = await self._current()
@@ -736,7 +736,7 @@ class Registry:
             if kept is not None:
                 kept.refresh()
 
-    async def _list_changed(self, server: str, owner: Owner) -> None:
+    async def _list_changed(self, server: str, owner: SignInOwner) -> None:
         if self._wired is not None and server in self._wired.configuration.enabled:
             await self._ask_quietly(self._wired, server, owner)
 
@@ -759,7 +759,7 @@ class Registry:
             task.add_done_callback(lambda _task: self._asking.pop(server, None))
         return task
 
-    async def _ask_quietly(self, wired: Wired, server: str, owner: Owner = OPERATOR) -> None:
+    async def _ask_quietly(self, wired: Wired, server: str, owner: SignInOwner = OPERATOR) -> None:
         try:
             async with self._asks_alone(wired, server, owner) as is_asked, self._connected(wired, server, owner):
                 if not is_asked:
@@ -768,7 +768,7 @@ class Registry:
             wired.failed[server] = (asyncio.get_running_loop().time(), str(error))
 
     @asynccontextmanager
-    async def _asks_alone(self, wired: Wired, server: str, owner: Owner) -> AsyncIterator[bool]:
+    async def _asks_alone(self, wired: Wired, server: str, owner: SignInOwner) -> AsyncIterator[bool]:
         """Let one of several servers ask what an upstream server has that never said so; give whether one has asked."""
         if not self._shared.is_shared or wired.catalog.is_listed(server) or owner != OPERATOR:
             yield False
@@ -787,7 +787,7 @@ class Registry:
         finally:
             self._parts.give_back(name)
 
-    async def _listed(self, wired: Wired, server: str, owner: Owner) -> None:
+    async def _listed(self, wired: Wired, server: str, owner: SignInOwner) -> None:
         listed = await wired.upstreams.list_tools(server, owner)
         await asyncio.to_thread(wired.catalog.replace_server, server, listed.tools, listed.version, listed.left_out)
         wired.fresh.add(server)
@@ -896,10 +896,10 @@ def _learned_types(state: RegistryState) -> LearnedTypes:
     return LearnedTypes(state.learned)
 
 
-def _usage(state: RegistryState) -> Usage:
-    from ....tools_registry.search.usage import Usage
+def _usage(state: RegistryState) -> SearchUsage:
+    from ....tools_registry.search.usage import SearchUsage
 
-    return Usage(state.usage)
+    return SearchUsage(state.usage)
 
 
 def _modified(path: Path) -> FileStamp:

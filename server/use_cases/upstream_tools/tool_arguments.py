@@ -22,8 +22,8 @@ from ....tools_registry.describing.shapes import (
     Choice,
     ListOf,
     MapOf,
+    ObjectShape,
     Plain,
-    Record,
     Shape,
     union,
 )
@@ -78,7 +78,7 @@ def _with_integers(shape: Shape, value: Json) -> Json:
         return value
     others = [each.value for each in alternatives if isinstance(each, MapOf)]
     named: dict[str, list[Shape]] = {}
-    for field in (field for each in alternatives if isinstance(each, Record) for field in each.fields):
+    for field in (field for each in alternatives if isinstance(each, ObjectShape) for field in each.fields):
         named.setdefault(field.name, []).append(field.shape)
     if not named and _holds_none(union(others)):
         return value

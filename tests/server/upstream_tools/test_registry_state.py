@@ -28,8 +28,8 @@ from sealab.tools_registry.configuration import ServerConfig, Transport
 from sealab.tools_registry.describing.learned import LearnedTypes
 from sealab.tools_registry.errors import StateUnavailable
 from sealab.tools_registry.kept import Draft, KeptInMemory
-from sealab.tools_registry.search.usage import Usage
-from sealab.tools_registry.upstream.pins import Pins, Rule, Seen
+from sealab.tools_registry.search.usage import SearchUsage
+from sealab.tools_registry.upstream.pins import Pins, Seen, StandingApproval
 
 from ...skills_db.conftest import Place
 from ...skills_db.postgres import Cluster
@@ -79,7 +79,7 @@ def test_a_quarantine_of_one_holds_on_all_and_ends_on_all(two: tuple[RegistrySta
     assert second.quarantined("zoo") == ("add",)
     assert second.quarantines() == {"zoo"}
     second.accept("zoo", [OTHER])
-    second.approve("zoo", "add", "me", Rule({}, {}))
+    second.approve("zoo", "add", "me", StandingApproval({}, {}))
     expire(two[0])
     assert first.quarantined("zoo") == ()
     assert [*first.approved("zoo", "me")] == ["add"]
@@ -121,7 +121,7 @@ def test_lists_learned_types_and_usage_of_one_are_known_to_all(
     assert found is not None
     assert found.count == 2
 
-    usage = [Usage(each.usage) for each in two]
+    usage = [SearchUsage(each.usage) for each in two]
     usage[0].searched("me", "add two numbers")
     usage[0].called("me", "zoo.add")
     usage[0].save()
@@ -187,7 +187,7 @@ def test_what_a_home_had_in_files_counts_until_the_database_has_it(postgres_plac
         state(postgres_place.server_url, tmp_path / "other") as other,
     ):
         assert Pins(found.pins).quarantined("zoo") == ("add",)
-        Pins(found.pins).approve("zoo", "add", "me", Rule({}, {}))
+        Pins(found.pins).approve("zoo", "add", "me", StandingApproval({}, {}))
         assert Pins(other.pins).quarantined("zoo") == ("add",), "a quarantine outlives the move to the database"
 
 
@@ -252,7 +252,7 @@ class Slow:
 @pytest.mark.parametrize("fails", [False, True])
 def test_nobody_waits_for_what_is_stored_of_calls_and_searches_and_nothing_of_it_is_lost(*, fails: bool) -> None:
     learning, using = Slow(fails=fails), Slow(fails=fails)
-    learned, usage = LearnedTypes(learning), Usage(using)
+    learned, usage = LearnedTypes(learning), SearchUsage(using)
     learned.observe("zoo.feed", {"food": "hay"})
     usage.searched("me", "send a letter")
     usage.called("me", "post.send")
@@ -280,7 +280,7 @@ def test_nobody_waits_for_what_is_stored_of_calls_and_searches_and_nothing_of_it
     assert stored == learned.get("zoo.feed")
     assert stored is not None
     assert stored.count == 2
-    assert set(Usage(using.kept).likeness("me", "send a letter")) == {"post.send", "post.stamp"}
+    assert set(SearchUsage(using.kept).likeness("me", "send a letter")) == {"post.send", "post.stamp"}
 
 
 async def test_a_server_ends_in_time_though_what_it_learned_cannot_be_stored(

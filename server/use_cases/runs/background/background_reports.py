@@ -25,7 +25,7 @@ CANCELLED = "The run was cancelled. What it had done by then stands; `sealab run
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class RunProgress:
     """How far code says that it is: a share from 0 to 1, and a message."""
 
     fraction: float
@@ -84,7 +84,7 @@ class RunState:
     run_id: str
     status: str
     execution: Execution | None = None
-    progress: Progress | None = None
+    progress: RunProgress | None = None
     queued: float = 0.0
     changed: float = 0.0
     expires: float | None = None

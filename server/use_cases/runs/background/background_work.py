@@ -22,8 +22,7 @@ from .....sandbox.job import Status
 from .....skills_db.errors import JournalDamaged, JournalNewer, JournalNotFound, RunNotCut, SkillsDbError
 from ....base.errors import KNOWN_ERRORS, HostWorkBusy, RequestRefused
 from ....base.host_work import OWNER, Kind, in_thread
-from ....governance.caller import RUNNING, Ask, Caller
-from ....governance.caller import Progress as Tell
+from ....governance.caller import RUNNING, Ask, Caller, OnProgress
 from ....governance.questions import NO, Question, Reply
 from ....governance.scopes import kept_identity
 from ...journal.writer import PASSING
@@ -33,7 +32,7 @@ from ..execute import execute
 from ..request import CodeRequest, Execution, request_of
 from ..resume import resume
 from .background_reports import (
-    Progress,
+    RunProgress,
     cancelled,
     execution_told,
     question_of,
@@ -66,7 +65,7 @@ _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
-class Stop(Enum):
+class CancelReason(Enum):
     """Why a run is stopped from outside."""
 
     CANCELLED = "cancelled"
@@ -83,17 +82,17 @@ class _Active:
     claimed: Claimed
     kept_until: float
     ended: asyncio.Event = field(default_factory=asyncio.Event)
-    progress: Progress | None = None
-    stored: Progress | None = None
+    progress: RunProgress | None = None
+    stored: RunProgress | None = None
     task: asyncio.Task[Execution] | None = None
-    stopped: Stop | None = None
+    stopped: CancelReason | None = None
     question: Mapping[str, object] | None = None
     answer: tuple[Question, Reply] | None = None
     """The question that it waited with and its answer, as far as the code has not asked that again."""
     took_answer: bool = False
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def stop(self, why: Stop) -> None:
+    def stop(self, why: CancelReason) -> None:
         """Have the run end, for the first reason that is given."""
         if self.stopped is None:
             self.stopped = why
@@ -145,7 +144,7 @@ class BackgroundWork:
         active = self._active.get(run_id)
         return None if active is None else active.ended
 
-    def progress_of(self, run_id: str) -> Progress | None:
+    def progress_of(self, run_id: str) -> RunProgress | None:
         """Return how far a run of this process says that it is."""
         active = self._active.get(run_id)
         return None if active is None else active.progress
@@ -154,7 +153,7 @@ class BackgroundWork:
         """Stop a run of this process and wait until its report is stored."""
         active = self._active.get(run_id)
         if active is not None:
-            active.stop(Stop.CANCELLED)
+            active.stop(CancelReason.CANCELLED)
             await active.ended.wait()
 
     async def serve(self) -> None:
@@ -181,7 +180,7 @@ class BackgroundWork:
         for run_id, active in self._active.items():
             if active.stopped is None:
                 self._journal.leave_open(run_id)
-            active.stop(Stop.RELEASED)
+            active.stop(CancelReason.RELEASED)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_CLOSING_SECONDS)
 
@@ -230,9 +229,9 @@ class BackgroundWork:
             execution = await self._ended(active)
             if execution is not None:
                 await self._store(active, execution)
-            elif active.stopped is Stop.RELEASED:
+            elif active.stopped is CancelReason.RELEASED:
                 await self._release(active)
-            elif active.stopped is Stop.ASKS and active.question is not None:
+            elif active.stopped is CancelReason.ASKS and active.question is not None:
                 await self._park(active, active.question)
         except Exception:  # noqa: BLE001 - whatever it is, the run's lease ends and another process takes it
             _LOG.exception("The report of the background run %s could not be stored.", run_id)
@@ -256,7 +255,7 @@ class BackgroundWork:
         try:
             return await active.task
         except asyncio.CancelledError:
-            if active.stopped is not Stop.CANCELLED:
+            if active.stopped is not CancelReason.CANCELLED:
                 return None
             return cancelled(claimed.run_id, await self._executor().cancelled.left_by(claimed.run_id))
         except JournalNewer as error:
@@ -280,7 +279,7 @@ class BackgroundWork:
             if not (counts_seconds and message == RUNNING):
                 before = 0.0 if active.progress is None else active.progress.fraction
                 fraction = before if counts_seconds else min(value / total, 1.0)
-                active.progress = Progress(round(fraction, 4), "" if message == RUNNING else message)
+                active.progress = RunProgress(round(fraction, 4), "" if message == RUNNING else message)
 
         ask = self._asking(active, request)
         asked = replace(request, caller=replace(request.caller, ask=ask))
@@ -309,7 +308,7 @@ class BackgroundWork:
             losses += 1
 
     async def _taken_up(
-        self, executor: Executor, run_id: str, tell: Tell, ask: Ask | None, *, outlives: bool
+        self, executor: Executor, run_id: str, tell: OnProgress, ask: Ask | None, *, outlives: bool
     ) -> Execution | None:
         """Go on with a run that was cut; return None where it is to be run from its start."""
         if not self._journal.keeps:
@@ -351,11 +350,11 @@ class BackgroundWork:
             if answer == "kept":
                 active.kept_until, active.stored = until, active.progress if progress is None else progress
             elif answer == "cancels":
-                active.stop(Stop.CANCELLED)
+                active.stop(CancelReason.CANCELLED)
                 return
             else:
                 self._journal.leave_open(run_id)
-                active.stop(Stop.LOST)
+                active.stop(CancelReason.LOST)
                 return
 
     async def _store(self, active: _Active, execution: Execution) -> None:
@@ -402,7 +401,7 @@ class BackgroundWork:
                 active.question = question_told(question) | {"scope": request.caller.scope}
                 await self._journal.settled(claimed.run_id)
                 self._journal.leave_open(claimed.run_id)
-                asyncio.get_running_loop().call_soon(active.stop, Stop.ASKS)
+                asyncio.get_running_loop().call_soon(active.stop, CancelReason.ASKS)
             await asyncio.Event().wait()
             return NO
 

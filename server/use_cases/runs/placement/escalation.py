@@ -21,7 +21,7 @@ from .routing import can_start, why_not_for
 
 if TYPE_CHECKING:
     from ....governance.caller import Ask, Caller
-    from ...managed_python.full_python import FullPython
+    from ...managed_python.full_python import FullPythonInterpreter
     from ..executor import Executor
 
 _LOG = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ def told_of_full_python(job: Job, outcome: Outcome, offered: Callable[[], Collec
     return hinted(outcome, told)
 
 
-def _of_failure(full_python: FullPython) -> str | None:
+def _of_failure(full_python: FullPythonInterpreter) -> str | None:
     """Say why full Python, which has the module, does not run; None where nothing is known against it."""
     if full_python.obstacle is None:
         return full_python.why_not()
