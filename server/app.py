@@ -375,7 +375,7 @@ async def _composed(
 
 
 def _hear(ending: AsyncExitStack, home: Home, shared: _Shared, service: SkillService, registry: Registry) -> None:
-    """Have the parts of a home hear what others change in its database and the operator's, until the stack ends."""
+    """Notify the parts of a home of what others change in its database and the operator's, until the stack ends."""
 
     def hear(changed: Changed) -> None:
         if changed is not Changed.DOCUMENTS:

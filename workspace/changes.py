@@ -233,7 +233,7 @@ def _entries(folder: int) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _why_unspeakable(parts: tuple[str, ...]) -> str | None:
-    """Say why no caller could name it, or None."""
+    """Return why no caller could name it, or None."""
     try:
         name = Name.parse("/".join(parts))
     except NameRefused as refused:

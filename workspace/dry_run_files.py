@@ -245,7 +245,7 @@ class DryRunFiles(RunFiles):
         return self._upper
 
     def _remove_name(self, parts: tuple[str, ...]) -> None:
-        """Have only the upper layer be asked for a name from now on."""
+        """Ask only the upper layer for a name from now on."""
         self._own_layer()
         self._removed.add(parts)
 

@@ -356,7 +356,7 @@ class RunFiles:
             raise NameRefused("The folder would be too deep there. Move it further up.", errno.ENAMETOOLONG)
 
     def set_modified(self, path: str, modified_ns: int) -> None:
-        """Say when a plain file was last changed; a folder is left as it is."""
+        """Set when a plain file was last changed; a folder is left as it is."""
         _judge_number(modified_ns)
         with self._turn:
             place = self._changeable(self._place(path))
@@ -374,13 +374,13 @@ class RunFiles:
         return False
 
     def sync(self, identity: str) -> None:
-        """Have what was written to an open file be where the workspace keeps its files: in a folder it is."""
+        """Store what was written to an open file where the workspace keeps its files: in a folder it is there."""
 
     def settle(self) -> None:
-        """Have all that was written be where the workspace keeps its files: in a folder it is."""
+        """Store all that was written where the workspace keeps its files: in a folder it is there."""
 
     def _bring(self, place: PathTarget, *, content: bool = False) -> None:
-        """Have the folder hold what the workspace has at a name, where that is kept elsewhere."""
+        """Bring into the folder what the workspace has at a name, where that is kept elsewhere."""
         if place.root is self._workspace.root:
             self._workspace.bring(place.name.parts, content=content)
 

@@ -158,7 +158,7 @@ class Workspace:
             self.ledger.recount()
 
     def trouble(self) -> str | None:
-        """Say what keeps files from being had, where they are kept elsewhere; None while nothing does."""
+        """Return what keeps files from being had, where they are kept elsewhere; None while nothing does."""
         return None
 
     def check(self) -> None:
@@ -176,18 +176,18 @@ class Workspace:
         self.close()
 
     def bring(self, parts: tuple[str, ...], *, content: bool = False) -> None:
-        """Have the folder hold what the workspace has at a name, with its content or without: a folder has it."""
+        """Bring into the folder what the workspace has at a name, with its content or without: a folder has it."""
 
     def bring_folder(self, parts: tuple[str, ...]) -> None:
-        """Have the folder hold what the workspace has directly below a name: a folder has it."""
+        """Bring into the folder what the workspace has directly below a name: a folder has it."""
 
     @contextlib.contextmanager
     def brought_whole(self) -> Iterator[None]:
-        """Have the folder hold all files with their content, for code that reads it by itself: a folder has them."""
+        """Bring into the folder all files with their content, for code that reads it by itself: a folder has them."""
         yield
 
     def bring_kept(self, parts: tuple[str, ...]) -> None:
-        """Have the folder beside hold what is kept of the run at a place there: a folder has it."""
+        """Bring into the folder beside what is kept of the run at a place there: a folder has it."""
 
     def close(self) -> None:
         """Close the folder. May be called twice."""
@@ -199,7 +199,7 @@ class Workspace:
         self.root.close()
 
     def before_runs_are_read(self, settle: Settle) -> None:
-        """Have `settle` called before anything in `.runs` is read or listed: by the archive, so that it is there."""
+        """Call `settle` before anything in `.runs` is read or listed: the archive sets it."""
         self._settle_runs = settle
 
     def write(
@@ -288,7 +288,7 @@ class Workspace:
         return FileSlice(filename, content, status.st_size, truncated)
 
     def settle_runs(self) -> None:
-        """Have all runs that ended kept, whoever's they are."""
+        """Archive all runs that ended, whoever's they are."""
         self._settle_runs(None, None)
 
     def settled_at(self, name: Name, owner: str | None) -> tuple[str, ...]:

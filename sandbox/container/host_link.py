@@ -46,7 +46,7 @@ class DirectHostLink:
             self._control.send(json.dumps(words).encode())
 
     def kill_from_thread(self, pid: int) -> None:
-        """Have the worker of this number ended, whatever the loop does meanwhile."""
+        """End the worker of this number, whatever the loop does meanwhile."""
         with self._closing:
             if self._open:
                 self.send(kill=pid)
@@ -124,7 +124,7 @@ class StreamHostLink:
         self.send(fork=wanted)
 
     def begin(self) -> None:
-        """Have the output begin anew."""
+        """Begin the output anew."""
         self._send(messages.message(messages.BEGIN))
 
     def detach_worker(self) -> None:

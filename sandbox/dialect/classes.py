@@ -286,7 +286,7 @@ _statements: Final[dict[int, tuple[dict[str, object], dict[str, object]]]] = {}
 
 
 def _ask_metaclass(governor: type, name: str, bases: tuple[type, ...], body: dict[str, object], more: Any) -> object:
-    """Have a metaclass of the code's own make the class of a statement."""
+    """Make the class of a statement by a metaclass of the code's own."""
     _check_keys(body)
     implicit = {key: value for key, value in body.items() if key in _IMPLICIT}
     handed = {key: value for key, value in body.items() if key not in _IMPLICIT}

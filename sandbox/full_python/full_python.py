@@ -322,7 +322,7 @@ def _threads() -> int:
 
 
 def _tell_crashes() -> None:
-    """Have a signal that ends the process write where each thread is to standard error, which the host reads."""
+    """Write where each thread is to standard error, which the host reads, on a signal that ends the process."""
     options = {"c_stack": False} if sys.version_info >= (3, 14) else {}
     faulthandler.enable(_STANDARD_ERROR, all_threads=True, **options)
 

@@ -78,7 +78,7 @@ class StreamOutput(OutputBuffer):
         os.pwrite(self.descriptor, data, at)
 
     def write_out(self) -> None:
-        """Have everything that is still held back written, by Python and by C (fflush(3))."""
+        """Write everything that is still held back, by Python and by C (fflush(3))."""
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()

@@ -441,7 +441,7 @@ class Pool:
             self._refill()
 
     def _replace_spares(self) -> None:
-        """Have spares of a new zygote made; those of the earlier one serve until each is there."""
+        """Make spares of a new zygote; those of the earlier one serve until each is there."""
         self._outdated.update(self._idle)
         self._refill()
 
@@ -474,7 +474,7 @@ class Pool:
         await self._begin_anew()
 
     async def _begin_anew(self) -> None:
-        """Have all later workers come from a new zygote; sessions keep the worker that they have."""
+        """Make all later workers from a new zygote; sessions keep the worker that they have."""
         self._beginning += 1
         for worker in self._idle:
             worker.end()

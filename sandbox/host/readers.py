@@ -132,7 +132,7 @@ class Readers:
         check: Callable[[], None] = lambda: None,
         charge: Callable[[float], None] = lambda _seconds: None,
     ) -> bytes:
-        """Have a reader run a function on bytes and return what it sends. Blocks; not for an event loop.
+        """Run a function on bytes in a reader and return what it sends. Blocks; not for an event loop.
 
         With `once` no other request ever reaches that reader; else its next are those of the same `owner`. `check` is
         called now and then while this waits: where it raises an exception, the reader is killed. `charge` is given the
@@ -154,7 +154,7 @@ class Readers:
         check: Callable[[], None] = lambda: None,
         charge: Callable[[float], None] = lambda _seconds: None,
     ) -> Generator[bytes, None, None]:
-        """Have a reader run a function on an open file, and give what it sends, piece by piece. Blocks.
+        """Run a function on an open file in a reader, and give what it sends, piece by piece. Blocks.
 
         The reader can do with the file what its descriptor allows, and moves in it: open one for it, to be read only.
         It computes a piece when that is asked for, in a turn of its caller, and ends when the generator is closed.

@@ -193,7 +193,7 @@ class Sessions:
         return session
 
     def _make_room(self, owner: Owner) -> None:
-        """Have an idle session end where a new one is one too many, or refuse the new one where none may.
+        """End an idle session where a new one is one too many, or refuse the new one where none may end.
 
         A caller, or a tenant, that has as many as one may have loses one of its own. Where all places are taken, the
         tenant with the most loses one, of its caller with the most; where several have as many, that is this one. The

@@ -295,7 +295,7 @@ class Scheduler:
         return computes is False or seat.looks_asleep >= _UNSEEN_LOOKS
 
     def _judge_rest(self, seat: Seat) -> None:
-        """Have a worker that computes without a turn take one, or stop it until it has one."""
+        """Give a turn to a worker that computes without one, or stop it until it has one."""
         if seat.worker is None or seat.resuming is not None:
             return
         cpu = seat.worker.cpu_seconds()

@@ -123,7 +123,7 @@ class WorkerHandle:
         spare: bool = True,
         run_folder: RunFolder | None = None,
     ) -> WorkerHandle:
-        """Have a worker forked and wait until it is confined; it owns its `run_folder`. Raises `WorkerLost`."""
+        """Fork a worker and wait until it is confined; it owns its `run_folder`. Raises `WorkerLost`."""
         ours, theirs, output_fd = _ends(output_bytes)
         shared: OutputBuffer | None = None
         worker: WorkerHandle | None = None
@@ -343,7 +343,7 @@ class WorkerHandle:
             self.suspend(Stop.IDLE)
 
     async def _look_after_files(self) -> None:
-        """Have a session see the workspace as it is now, and what is written be watched. Raises `WorkerLost`."""
+        """Show a session the workspace as it is now, and watch what is written. Raises `WorkerLost`."""
         if self._run_folder is None:
             return
         if self._programs:
@@ -352,7 +352,7 @@ class WorkerHandle:
             self._watch = FolderWatch(self._run_folder, partial(self._stopped, Stop.LOOK), self._end_for_excess)
 
     async def _with_files(self, outcome: Outcome, job: Job) -> Outcome:
-        """Have what a run wrote in the workspace taken home, and return the outcome that says so.
+        """Copy what a run wrote to the workspace, and return the outcome that says so.
 
         The worker's processes are gone by then, or stopped in a session that goes on. They stay so until it is over,
         though the run be cancelled meanwhile.
@@ -553,7 +553,7 @@ class WorkerHandle:
         return self.waits_for_others() and not self.computes()
 
     def _break_off(self) -> None:
-        """Have every call fail from now on, so that the code can end and a session keep what it has."""
+        """Fail every call from now on, so that the code can end and a session keep what it has."""
         self._broken_off = True
         self._drop_calls()
 

@@ -244,7 +244,7 @@ class ZygoteLauncher:
         spare: bool = True,  # noqa: ARG002 - every one is made at once
         run_folder: str = "",
     ) -> _ForkedWorker:
-        """Have a worker forked that holds the two descriptors. Raises `WorkerLost`."""
+        """Fork a worker that holds the two descriptors. Raises `WorkerLost`."""
         if self._control is None or self._loop is None:
             raise WorkerLost("The sandbox's zygote has ended.")
         self._number += 1
@@ -262,7 +262,7 @@ class ZygoteLauncher:
         return await forked
 
     async def _refresh(self, number: int) -> None:
-        """Have a worker see the workspace anew. Those that ask while the zygote is at it share the next time."""
+        """Show a worker the workspace anew. Those that ask while the zygote is at it share the next time."""
         if self._control is None or self._loop is None:
             raise WorkerLost("The sandbox's zygote has ended.")
         asked = self._refreshing.setdefault(number, deque())

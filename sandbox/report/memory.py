@@ -63,7 +63,7 @@ def held(name: str, value: object) -> SessionVariable:
 
 
 def in_words(variables: tuple[SessionVariable, ...], least_bytes: int, most: int) -> str:
-    """Say the largest variables, from so many bytes on."""
+    """Return the largest variables, from so many bytes on, in words."""
     told = []
     for each in variables[:most]:
         if each.bytes >= least_bytes:

@@ -92,7 +92,7 @@ def starting_namespace(dialect: Dialect) -> dict[str, object]:
 
 
 def warm(dialect: Dialect, *, rounds: int = WARM_ROUNDS) -> None:
-    """Have a worker that is not confined do here what every worker does, so that none pays for a first time."""
+    """Do once, before a worker is confined, what every worker does, so that none pays for a first time."""
     worker = Worker(dialect)
     host, theirs = socket.socketpair()
     with host, theirs:
@@ -287,7 +287,7 @@ class Worker:
         return _report(Status.MEMORY, error=self._out_of_memory(failure))
 
     def _out_of_memory(self, failure: Failure) -> Failure:
-        """Say what was used, by what, and what would need less."""
+        """Return what was used, by what, and what would need less."""
         peak_mb = max(0, memory.peak_mb() - (self._peak_before_mb or 0))
         asking = "it asked" if failure.line is None else f"line {failure.line} asked"
         told = f"The code used up its {self._memory_mb} MB of memory. It had taken {peak_mb} MB when {asking} for more"
@@ -346,7 +346,7 @@ def _with(report: dict[str, Json], extras: RunExtras) -> dict[str, Json]:
 
 
 def _refused_calls(code: str, names: Mapping[str, object], filename: str, within: str | None) -> dict[str, Json] | None:
-    """Have the host judge the calls of tools that the code makes; return the report where it refuses one."""
+    """Ask the host to judge the calls of tools that the code makes; return the report where it refuses one."""
     refused = judged_programs.why_refused(code, names, within)
     if refused is None:
         return None
@@ -376,7 +376,7 @@ class SkillNotRunnable(Exception):
 
 
 def _refusal_text(refusal: Refused) -> str:
-    """Say what was refused and, after the semicolon, what to do about it."""
+    """Return what was refused and, after the semicolon, what to do about it."""
     if GUEST.wider:
         return f'{refusal.message}; ask for isolation="{GUEST.wider[0]}", which can run it'
     instead = f"; {refusal.instead}" if refusal.instead else ""

@@ -153,7 +153,7 @@ class _Forker(ABC):
         self._connection.sendmsg((message,), (rights,))
 
     def _refresh(self, number: int) -> bool:
-        """Have a worker see the workspace as it is now; return whether it does."""
+        """Show a worker the workspace as it is now; return whether it sees it."""
         overlay = self._overlays.get(number)
         try:
             if isinstance(overlay, socket.socket):

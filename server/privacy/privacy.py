@@ -246,7 +246,7 @@ class Privacy:
         return (await self.hide(scope, (Text(text),), destination=None)).types
 
     async def learn(self, scope: str, value: Json, run_tokens: RunTokens | None = None) -> Sequence[str]:
-        """Have what is personal in something that code was given hidden wherever it shows up, and return what that is.
+        """Hide what is personal in something that code was given wherever it shows up; return what that is.
 
         Raises `PrivacyFailed`.
         What stands in it without context would be found where it is shown; so the fast mode is enough.
@@ -444,7 +444,7 @@ class Privacy:
         run: str = "",
         rule: str = "",
     ) -> None:
-        """Have it noted in the audit that something was done with values, by a run if one did; returns at once."""
+        """Queue an audit note that something was done with values, by a run if one did; returns at once."""
         self._notes.add(scope, action, destination, types, run=run, rule=rule)
 
     def vault(self) -> Vault:

@@ -106,7 +106,7 @@ class AuditStore:
         raise _damaged("its head changes while it is locked")
 
     def _chained(self, before: Head, rows: Sequence[dict[str, str | int]]) -> Head:
-        """Have rows follow a head, and return the head behind them."""
+        """Chain rows to a head, and return the head behind them."""
         number, last = before.number, before.hash
         for row in rows:
             number += 1

@@ -150,7 +150,7 @@ class BackgroundStore:
     def put_parked(
         self, run_id: str, scope: str, request: StoredObject, question: StoredObject, *, expires: float
     ) -> None:
-        """Have a run that began elsewhere wait for an answer."""
+        """Let a run that began elsewhere wait for an answer."""
         row = self._row(run_id, scope, request, expires) | {"status": WAITING, "begins": 1, "questions": 1}
         row["sealed_question"] = self._sealed(row["owner"], run_id, _QUESTION, question)
         with self._database.transaction() as connection:
@@ -193,7 +193,7 @@ class BackgroundStore:
         return SentBefore(found.asked, found.run_id, None if found.sent >= found.expires else now - found.sent)
 
     def keep_sent(self, scope: str, mark: str, run_id: str, *, ran: bool = False) -> bool:
-        """Say that the process of a call with an idempotency key is there; return whether the call is still known.
+        """Renew the mark that the process of a call with an idempotency key is there; return whether the call is known.
 
         Once its run `ran`, or has a journal, it is never taken for one of which nothing ran.
         """
@@ -205,7 +205,7 @@ class BackgroundStore:
         return kept.rowcount > 0
 
     def forget_sent(self, scope: str, mark: str, run_id: str, *, silent_seconds: float = 0.0) -> None:
-        """Have a call with an idempotency key be new once more, of whose run nothing ran.
+        """Make a call with an idempotency key new once more, of whose run nothing ran.
 
         With `silent_seconds` only where its process was not heard of for so long.
         """
@@ -299,7 +299,7 @@ class BackgroundStore:
         return is_stored
 
     def park(self, run_id: str, owner: str, question: StoredObject) -> bool:
-        """Have a run of ours wait for an answer, and be nobody's until then; False where it is not ours now."""
+        """Let a run of this server wait for an answer, unowned until then; False where another server has it."""
         values = {
             "status": WAITING,
             "changed": self._database.now(),

@@ -249,7 +249,7 @@ class JournalStore:
             connection.execute(sa.update(JOURNAL).where(*held).values(NOBODYS))
 
     def renew(self, process: str, seconds: float) -> None:
-        """Have a process keep the runs that it has for so long."""
+        """Renew a process's leases of its runs for so long."""
         held = sa.update(JOURNAL).where(_RUN.status == RUNNING, _LEASE.is_of(process))
         with self._database.transaction(durable=False) as connection:
             connection.execute(held.values(leased_until=self._database.now() + seconds))
@@ -297,7 +297,7 @@ class JournalStore:
         return SessionPrograms(tuple(each.run_id for each in reversed(programs)))
 
     def close_session(self, scope: str, name: str) -> bool:
-        """Have a session end for good, so that it is never rebuilt; return whether it could have been."""
+        """End a session for good, so that it is never rebuilt; return whether it could have been."""
         could = bool(self.session(scope, name).programs)
         whose = (_RUN.owner == self._keys.owner(scope), _RUN.session == self._keys.session(scope, name))
         with self._database.transaction() as connection:

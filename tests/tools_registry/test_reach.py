@@ -126,7 +126,7 @@ async def test_a_server_far_away_has_nothing_posted_to_this_machine(host: str) -
 
 
 def resolving(monkeypatch: pytest.MonkeyPatch, *answers: str) -> Callable[[], int]:
-    """Have names stand for one address after another, the last one ever again, as who holds them may say."""
+    """Let names stand for one address after another, the last one ever again, as who holds them may say."""
     waiting, asked = list(answers), []
 
     async def answer(host: str, port: int, **_options: Any) -> list[Any]:

@@ -142,7 +142,7 @@ def _read(place: CandidateFile, name: str, raw: object, user: Path, *, project: 
 def _judged(
     server: FoundServer, known: Mapping[str, object], concealer: Concealer, *, copy_secrets: bool
 ) -> FoundServer:
-    """Say what becomes of a server, and take the secrets out of what is shown of it."""
+    """Return what becomes of a server, without the secrets in what is shown of it."""
     name = server.name
     concealed, secrets = concealer.conceal(name, server.entry)
     entry = server.entry if copy_secrets else concealed

@@ -121,7 +121,7 @@ class UpstreamLink:
                 self._waiting.discard(scope)
 
     def garbled(self, scope: anyio.CancelScope) -> bool:
-        """Say whether a wait ended since its answer could not be read."""
+        """Return whether a wait ended since its answer could not be read."""
         return scope in self._garbled
 
     def begin(self) -> None:

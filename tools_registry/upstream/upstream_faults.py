@@ -47,13 +47,13 @@ def leaf(error: BaseException) -> BaseException:
 
 
 def session_expired(error: MCPError) -> bool:
-    """Say whether the server refused the call unseen, since it no longer knows the session."""
+    """Return whether the server refused the call unseen, since it no longer knows the session."""
     fault = fault_in(error.error.data)
     return fault is not None and fault.fault is MessageFault.STATUS and fault.status == _NOT_FOUND
 
 
 def never_sent(error: MCPError) -> bool:
-    """Say whether the server cannot have seen the call."""
+    """Return whether the server cannot have seen the call."""
     fault = fault_in(error.error.data)
     return fault is not None and fault.fault is MessageFault.NOT_SENT
 

@@ -335,7 +335,7 @@ class Upstreams:
         return frozenset(self._quarantine) | await asyncio.to_thread(self._pins.quarantines)
 
     def status(self, server: str) -> UpstreamStatus:
-        """Say how a server stands, without connecting. Raises `ServerUnknown`."""
+        """Return the state of a server, without connecting. Raises `ServerUnknown`."""
         if server in self.configuration.problems:
             return UpstreamStatus(State.UNUSABLE, str(self.configuration.unusable(server)))
         if server not in self.configuration.servers:
@@ -359,7 +359,7 @@ class Upstreams:
         return status
 
     async def statuses(self) -> dict[str, UpstreamStatus]:
-        """Say how each server of `mcp.json` stands, also after what other processes found, without connecting."""
+        """Return the state of each server of `mcp.json`, also as other processes found it, without connecting."""
         found = {name: self.status(name) for name in (*self.configuration.servers, *self.configuration.problems)}
         for name in await self.quarantined() & self.configuration.enabled.keys():
             changed = await asyncio.to_thread(self._pins.quarantined, name)

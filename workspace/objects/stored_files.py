@@ -119,7 +119,7 @@ class StoredRunFiles(RunFiles):
         return self._is_stored(self._place(path))
 
     def sync(self, identity: str) -> None:
-        """Have the store hold what was written to an open file."""
+        """Store what was written to an open file."""
         inode = _inode(identity)
         with self._turn:
             for parts in list(self._stored.mirror.changed):
@@ -127,7 +127,7 @@ class StoredRunFiles(RunFiles):
                     self._stored.store_change(parts)
 
     def settle(self) -> None:
-        """Have the store hold all that this run wrote. What it does not take is given up, and the first is raised."""
+        """Store all that this run wrote. What the store refuses is given up, and the first error is raised."""
         failed: WorkspaceError | None = None
         with self._turn:
             while self._mine:

@@ -66,7 +66,7 @@ class StoredLedger(Ledger):
             self._counted_at = time.monotonic()
 
     def ask_again(self) -> None:
-        """Have the next to take the lock ask for the count."""
+        """Let the next to take the lock ask for the count."""
         self._counted_at = None
 
     def count_local(self, more_bytes: int, more_entries: int) -> None:

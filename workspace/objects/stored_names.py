@@ -126,7 +126,7 @@ class StoredNames:
             return [row for row in found if folder or not row.path.startswith(f"{RUNS}/")]
 
     def put(self, row: Row, *, seen: Row | None = None, whole: bool = False) -> Row | None:
-        """Have a file, and the folders that it lies in; return the row that it replaces.
+        """Put a file, and the folders that it lies in; return the row that it replaces.
 
         Raises `ChangedMeanwhile` where what has the name is not what was `seen` (None: nothing), unless the `whole` of
         whatever is there is replaced; `NotAFile` where that is a folder, or lies in a file; `QuotaFull`.

@@ -102,7 +102,7 @@ class StoredWorkspace(Workspace):
         """Ask for nothing: a server may start while its store does not answer."""
 
     def trouble(self) -> str | None:
-        """Say what the last request failed with; None where it did not."""
+        """Return what the last request failed with; None where it did not."""
         return self.bucket.trouble
 
     @property
@@ -145,7 +145,7 @@ class StoredWorkspace(Workspace):
         return found[-1] if found and found[-1].parts == parts else None
 
     def bring(self, parts: Parts, *, content: bool = False) -> None:
-        """Have the cache show what has a name. What is written here and not stored yet stays as it is."""
+        """Show what has a name in the cache. What is written here and not stored yet stays as it is."""
         if not parts or self._is_changed(parts):
             return
         found = self.names.look(parts)
@@ -160,7 +160,7 @@ class StoredWorkspace(Workspace):
         return any(each[: len(parts)] == parts for each in list(self.mirror.changed))
 
     def bring_folder(self, parts: Parts) -> None:
-        """Have the cache show what lies directly below a name."""
+        """Show in the cache what lies directly below a name."""
         row = self._row(parts) if parts else None
         if parts and (row is None or not row.is_folder):
             self.bring(parts)
@@ -169,7 +169,7 @@ class StoredWorkspace(Workspace):
 
     @contextlib.contextmanager
     def brought_whole(self) -> Iterator[None]:
-        """Have the cache hold every file, and none that is not in the store, while code reads it by itself.
+        """Bring every file into the cache, and none that is not in the store, while code reads it by itself.
 
         Native code opens files by itself, also such as no hook of Python sees, so they are fetched before it starts:
         those that changed since the last time, several at once.
@@ -279,7 +279,7 @@ class StoredWorkspace(Workspace):
             yield WalkedEntry((RUNS, run_in(folder) or folder, *rest), row.size, row.modified_ns, False, True)
 
     def bring_kept(self, parts: Parts) -> None:
-        """Have the folder beside hold what the store has of a kept run."""
+        """Bring into the folder beside what the store has of a kept run."""
         if parts:
             with self.mirror.locks.held((RUNS, parts[0])):
                 self.kept.bring(parts[0])
@@ -292,7 +292,7 @@ class StoredWorkspace(Workspace):
     # What is written here and not stored yet.
 
     def settle(self, parts: Parts) -> None:
-        """Have the store hold what is written at a name here, or below it, and was not closed yet."""
+        """Store what is written at a name here, or below it, and was not closed yet."""
         for each in list(self.mirror.changed):
             if each[: len(parts)] == parts:
                 self.store_change(each)

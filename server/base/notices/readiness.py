@@ -113,7 +113,7 @@ def differing(setups: Sequence[Mapping[str, str]]) -> dict[str, int]:
 
 
 def told_of_servers(database: HomeDatabase) -> list[str]:
-    """Say how many servers use a database now, and what differs between them; nothing where there is none. Blocks."""
+    """Return how many servers use a database now, and what differs between them; empty where there is none. Blocks."""
     from ....skills_db.shared_state.notices import SetupStore
 
     alive = SetupStore(database()).alive()

@@ -103,7 +103,7 @@ class Origin:
     """Whether the text has it as it is, or in parts, reversed, or as what it was computed from."""
 
     def clause(self, name: str, value: object) -> str | None:
-        """Say of an argument in one clause that it stands only in a text, the value whole; None for other sources."""
+        """Return a clause that an argument stands only in a text, the value whole; None for other sources."""
         if self.source is not Source.TEXT:
             return None
         said = f"{name} {json.dumps(value, ensure_ascii=False)}"

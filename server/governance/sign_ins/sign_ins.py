@@ -173,7 +173,7 @@ class SignIns:
         _LOG.info("A sign-in to the server %s was made.", server.name)
 
     async def exchange(self, server: ServerConfig, caller: Caller, *, anew: bool = False) -> None:
-        """Have a token for a caller's calls of a server whose entry has a `token_exchange`.
+        """Return a token for a caller's calls of a server whose entry has a `token_exchange`.
 
         `anew` gets another where there is one. Raises `SignInNeeded` where the caller has no token to exchange, and
         `SignInFailed`.
@@ -306,7 +306,7 @@ def person_of(tenant: str, scope: str) -> str:
 
 
 async def all_revoked(given: Sequence[StoredTokens]) -> int:
-    """Have issuers revoke what sign-ins gave (RFC 7009), and return how many did within `REVOKED_WITHIN_SECONDS`."""
+    """Revoke at the issuers what sign-ins gave (RFC 7009); return how many answered within `REVOKED_WITHIN_SECONDS`."""
     asked = asyncio.Semaphore(_REVOKED_AT_ONCE)
 
     async def one(told: StoredTokens) -> bool:

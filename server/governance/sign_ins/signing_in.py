@@ -144,7 +144,7 @@ async def signed_in_here(
     principal: str = LOCAL_IDENTITY.principal,
     scope: str | None = None,
 ) -> None:
-    """Have the user of this machine sign in, for a principal; `show` is given the issuer's address.
+    """Sign in the user of this machine, for a principal; `show` is given the issuer's address.
 
     `scope` is what the server asked for beside what it asks for at first. Raises `SignInFailed`, `SignInNeeded`.
     """

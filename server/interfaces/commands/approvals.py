@@ -173,7 +173,7 @@ def _answered_ones(home: OpenedHome, wanted: str) -> Iterator[ListedRun]:
 
 @approvals.command(audit=AuditedAs("approval.answered", "approval"))
 def approve(here: Here, approval: str, *, refuse: str = "", covers: str | None = None, reason: str = "") -> Output:
-    """Say yes to a question, so that its run goes on.
+    """Approve a question, so that its run goes on.
 
     approval ID: the id of `sealab approvals list`
     refuse NUMBERS: say no to the calls of these numbers in the question, such as 2,4
@@ -185,7 +185,7 @@ def approve(here: Here, approval: str, *, refuse: str = "", covers: str | None =
 
 @approvals.command(audit=AuditedAs("approval.answered", "approval"))
 def deny(here: Here, approval: str, *, reason: str = "") -> Output:
-    """Say no to a question: its run goes on without that call.
+    """Deny a question: its run goes on without that call.
 
     approval ID: the id of `sealab approvals list`
     reason TEXT: why, for the program

@@ -306,7 +306,7 @@ async def _no_calls(name: str, _arguments: object) -> None:
 
 
 def as_lines(findings: Findings) -> Iterator[str]:
-    """Say the findings for a terminal."""
+    """Format the findings for a terminal."""
 
     def line(what: str, state: str, told: str = "") -> str:
         return f"{what:<14}{state:<24}{told}" if told else f"{what:<14}{state}"

@@ -96,7 +96,7 @@ pii.command(audit=AuditedAs(only_with="yes"))(forget)
 
 @pii.command()
 def audit(here: Here, *, limit: int = 100) -> Output:
-    """Say what was hidden and restored, without the values.
+    """Show what was hidden and restored, without the values.
 
     limit N: the newest N lines
     """

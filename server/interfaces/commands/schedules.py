@@ -39,7 +39,7 @@ async def add(
     missed: Literal["run", "skip"] = "run",
     retries: int = 0,
 ) -> Output:
-    """Have a skill run at set times; NAME alone says yes to its newest version, and has a paused one go on.
+    """Run a skill at set times; NAME alone approves its newest version, and resumes a paused one.
 
     name: what to call the schedule
     skill: the skill, whose parameters are further options; its version is pinned
@@ -83,7 +83,7 @@ async def list_(_here: Here, app: App) -> Output:
 
 @schedules.command(audit=AuditedAs())
 async def remove(_here: Here, app: App, name: str) -> Output:
-    """Have a skill run no more at set times; what runs of it goes on.
+    """Stop running a skill at set times; what runs of it goes on.
 
     name: the schedule
     """
@@ -112,7 +112,7 @@ async def run(_here: Here, app: App, name: str) -> Output:
 
 @contextmanager
 def _as_usage() -> Iterator[None]:
-    """Have what is refused be a mistake of who typed it."""
+    """Report what is refused as a usage error."""
     try:
         yield
     except RequestRefused as error:

@@ -209,7 +209,7 @@ async def _test(here: Here, app: App, names: Sequence[str] = (), *, record: bool
 
 @skills.command()
 async def review(_here: Here, app: App) -> Output:
-    """Say which skills to archive, merge or mend, and why; changes nothing."""
+    """Show which skills to archive, merge or mend, and why; changes nothing."""
     from ...use_cases.skills.review import lines_of, review
 
     found = await review(app.skills)

@@ -15,7 +15,7 @@ By = Literal["day", "tenant", "who"]
 def _stats(
     here: Here, *, tenant: str | None = None, who: str | None = None, since: str = "7d", by: By = "day"
 ) -> Output:
-    """Say what runs used, and what the same calls of tools would have cost the model directly.
+    """Show what runs used, and what the same calls of tools would have cost the model directly.
 
     tenant: of one tenant
     who PRINCIPAL: of one person

@@ -84,7 +84,7 @@ def create(here: Here, operators: _Operators, tenant: str) -> Output:
 
 @tenants.command(audit=AuditedAs())
 def suspend(here: Here, operators: _Operators, tenant: str) -> Output:
-    """Have a tenant served no more, and keep all of it.
+    """Stop serving a tenant, and keep all of it.
 
     tenant: its id, as `sealab tenants list` shows it
     """

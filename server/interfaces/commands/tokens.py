@@ -110,7 +110,7 @@ def list_(_here: Here, opened: _Operators, *, tenant: str | None = None) -> Outp
 
 @tokens.command(audit=AuditedAs("token.revoked"))
 def revoke(here: Here, opened: _Operators, token: str) -> Output:
-    """Have a token count no more, within a second in a running server.
+    """Revoke a token, within a second in a running server.
 
     token ID: the id of `sealab tokens list`, or a name that only one token has
     """

@@ -112,7 +112,7 @@ class ConsoleSessions:
         return ConsoleSession(secret, token, cast("float", entry["expires"]))
 
     def end(self, session: ConsoleSession) -> None:
-        """Have a session end."""
+        """End a session."""
         with self._editing() as kept:
             kept["sessions"].pop(_digest(session.secret), None)
 

@@ -75,7 +75,7 @@ class GuardedServer(Protocol):
         ...
 
     async def fate(self) -> str:
-        """Say how it ended, once it has."""
+        """Return how it ended, once it has."""
         ...
 
 
@@ -107,7 +107,7 @@ class ServerProcess:
                 await self._process.stdin.send(line)
 
     async def fate(self) -> str:
-        """Say how it ended."""
+        """Return how it ended."""
         with anyio.move_on_after(_EXIT_SECONDS):
             while self._process.returncode is None:  # noqa: ASYNC110 - it has no event of its own end alone
                 await anyio.sleep(_LOOK_SECONDS)
@@ -143,7 +143,7 @@ class ServerAddress:
             await self._write.send(item)
 
     async def fate(self) -> str:
-        """Say how it ended."""
+        """Return how it ended."""
         return "closed the connection"
 
     def _headers(self, message: Message) -> dict[str, str]:

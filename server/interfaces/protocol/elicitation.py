@@ -200,7 +200,7 @@ class _Suspended:
         return not any(peer.broke_at is not None or each.broke_at is None for each in self.peers - {peer})
 
     def give_up(self) -> None:
-        """Have nobody answer what is asked, now and later."""
+        """Leave what is asked unanswered, now and later."""
         self.absent = True
         for question in self.questions.values():
             if not question.answered.done():
@@ -301,7 +301,7 @@ class Elicitations:
         return answer
 
     def _drop(self, held: _Suspended) -> None:
-        """Have no call join work that has ended, unless its stream broke: for a while after that."""
+        """Let no call join work that has ended, unless its stream broke: for a while after that."""
         if held not in self.sent or held.task is None or not held.task.done() or not held.newest.gone:
             return
         if held.dropping is not None:
@@ -313,7 +313,7 @@ class Elicitations:
         self.sent.remove(held)
 
     def _bound(self, sent: SentCall) -> None:
-        """Have no call join the oldest of a caller whose streams broke, beyond what is kept, and end their runs."""
+        """Let no call join the oldest of a caller whose streams broke, beyond what is kept, and end their runs."""
         count = size = 0
         scope = sent.caller.scope
         broken = [each for each in self.sent if each.sent is not None and each.sent.caller.scope == scope]

@@ -51,7 +51,7 @@ def _digest(mark: str) -> bytes:
 async def learn_path(
     privacy: Privacy, scope: str, files: RunFiles, path: str, known: LearnedFiles, *, run_tokens: RunTokens | None
 ) -> None:
-    """Have what is personal in a file, or in the names of a folder, known before code has it; once for each content.
+    """Learn what is personal in a file, or in the names of a folder, before code has it; once for each content.
 
     `known` holds what the run has learned so far. Raises `PrivacyFailed`, and what the workspace raises.
     """
@@ -69,7 +69,7 @@ async def learn_path(
 
 
 async def learn_file(privacy: Privacy, scope: str, file: IO[bytes], *, run_tokens: RunTokens | None) -> None:
-    """Have what is personal in a file known, also where it is packed. Raises `PrivacyFailed`."""
+    """Learn what is personal in a file, also where it is packed. Raises `PrivacyFailed`."""
     texts = privacy.detectors.texts_of(file)
     try:
         while (text := await in_thread(Kind.FILES, partial(next, texts, None))) is not None:

@@ -47,7 +47,7 @@ class AuditNotes:
     def add(
         self, scope: str, action: str, destination: str, counts: Mapping[str, int], *, run: str = "", rule: str = ""
     ) -> None:
-        """Have it noted that something was done with so many values of each type, by a run if one did.
+        """Queue a note that something was done with so many values of each type, by a run if one did.
 
         `scope` is that of the caller: the audit log says who it was, the vault whose tokens these are. `rule` names
         what refused them, for the audit log.
@@ -81,7 +81,7 @@ class RecordLinks:
         )
 
     def add(self, scope: str, records: Sequence[Sequence[str]]) -> None:
-        """Have it kept which tokens stood together; blocks only where very many wait."""
+        """Queue a note of which tokens stood together; blocks only where very many wait."""
         with self._turn:
             new = [(scope, record) for record in records if (scope, record) not in self._known]
             self._known |= dict.fromkeys(new)

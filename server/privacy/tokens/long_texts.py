@@ -41,7 +41,7 @@ class Learned:
 
 
 def learn_long(text: str, detector: Detection, known: LearnedValues, run: int, *, words: int) -> Learned | None:
-    """Have the values of a text known by their hashes, as of that run, and give back so many as words.
+    """Learn the values of a text by their hashes, as of that run, and give back so many as words.
 
     None for JSON that is no lines of it. Raises `DetectionFailed` and `HostWorkRefused`.
     """

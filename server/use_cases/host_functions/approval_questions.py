@@ -359,7 +359,7 @@ def _question(
 
 
 def _orders(calls: Calls) -> list[str]:
-    """Say which texts that were read give orders."""
+    """Return which texts that were read give orders."""
     sources = calls.outermost.sources
     said = "" if sources is None else orders_said(sources.conversation.orders_now(), _ORDERS_SHOWN)
     return [said] if said else []

@@ -211,7 +211,7 @@ class Calls:
         return self.outermost.attachments.run_id
 
     async def stored(self) -> str | None:
-        """Have all files that the run wrote be stored, and say what could not be; None where all was."""
+        """Store all files that the run wrote; return what could not be stored, or None."""
         if self.files is None:
             return None
         try:

@@ -140,7 +140,7 @@ def _file_truncate(calls: Calls, files: RunFiles, *, filename: str, identity: st
 
 
 def _file_close(_calls: Calls, files: RunFiles, *, filename: str, identity: str) -> None:  # noqa: ARG001 - the code sends it
-    """Have the workspace hold what was written, where that takes more than a folder does, and close the file."""
+    """Store what was written where the workspace is more than a folder, and close the file."""
     try:
         files.sync(identity)
     finally:

@@ -58,7 +58,7 @@ async def with_sign_in(
 
 
 async def signed_in(registry: Registry, calls: Calls, server: ServerConfig) -> None:
-    """Have the sign-in that a call needs before it changes anything. Raises as `with_sign_in`."""
+    """Ensure the sign-in that a call needs before it changes anything. Raises as `with_sign_in`."""
     if server.sign_in is not SignInOf.OPERATOR and registry.sign_ins is not None:
         owner = _owner(registry.sign_ins, calls, server)
         await _ready(registry.sign_ins, calls, server, owner, after=None)
@@ -79,7 +79,7 @@ async def _sent(calls: Calls, send: Callable[[SignInOwner], Awaitable[T]], owner
 async def _ready(
     sign_ins: SignIns, calls: Calls, server: ServerConfig, owner: SignInOwner, *, after: int | None
 ) -> int | None:
-    """Have a sign-in, a later one than `after`, which the server did not take; return its version."""
+    """Ensure a sign-in later than `after`, which the server refused; return its version."""
     if server.token_exchange is not None:
         try:
             with calls.waits.for_server():
@@ -99,7 +99,7 @@ async def _ready(
 
 
 async def _sign_in(sign_ins: SignIns, calls: Calls, server: ServerConfig, owner: SignInOwner) -> None:
-    """Have the user sign in. Raises `HostCallError` where that cannot be, or did not happen."""
+    """Ask the user to sign in. Raises `HostCallError` where that cannot be, or did not happen."""
     caller, name = calls.caller, server.name
     if server.sign_in is SignInOf.TENANT and not caller.identity.may(Right.ADMIN):
         raise failed(

@@ -74,7 +74,7 @@ class RunRecording(Protocol):
         """Record beside the calls what a user said, as `said` tells it."""
 
     def leave_open(self) -> bool:
-        """Have it not end when the run is broken off; return whether another process can go on with the run."""
+        """Keep it open when the run is broken off; return whether another process can go on with the run."""
         ...
 
     @property
@@ -163,14 +163,14 @@ class Journal:
         return self._opened(journal, run.run_id)
 
     def leave_open(self, run_id: str) -> None:
-        """Have the journal of a run that is about to be broken off not end with it: another process goes on with it."""
+        """Leave open the journal of a run that is about to be broken off: another process goes on with it."""
         journal = self._open_runs.get(run_id)
         if journal is not None:
             journal.leave_open()
 
     @contextmanager
     def cancellable(self, run_id: str, until: asyncio.Timeout) -> Iterator[None]:
-        """Have `until` expire once somebody asks for the end of a run, meanwhile."""
+        """Let `until` expire as soon as the end of the run is requested."""
         self._cancellable[run_id] = asyncio.get_running_loop(), until
         try:
             yield
@@ -188,7 +188,7 @@ class Journal:
             until.reschedule(asyncio.get_running_loop().time())
 
     async def settled(self, run_id: str) -> None:
-        """Have a run that is about to be broken off begin no further call, and wait for those that are at work."""
+        """Let a run that is about to be broken off begin no further call, and wait for the calls at work."""
         journal = self._open_runs.get(run_id)
         if journal is not None:
             await journal.settled()
@@ -226,7 +226,7 @@ class Journal:
         self._last[session] = run_id
 
     async def close_session(self, scope: str, name: str) -> bool:
-        """Have a session end for good, so that it is not rebuilt; return whether it could have been.
+        """End a session for good, so that it is not rebuilt; return whether it could have been.
 
         Raises `SkillsDbError`.
         """

@@ -206,7 +206,7 @@ class RunJournal:
             self._writer.add(self._run, end=partial(self._end, *how, times=self._times(None)))
 
     def hurry(self) -> None:
-        """Have what is recorded so far written at once; nobody waits for it."""
+        """Start writing what is recorded so far; returns before it is written."""
         self._writer.hurry()
 
     @property
@@ -349,7 +349,7 @@ class _Call:
         self._leaves = False
 
     async def before(self, change: AnnouncedChange) -> None:
-        """Have a change written down; what a call changes further is part of the same."""
+        """Record a change; what the call changes further belongs to the same record."""
         if self._repeatable is None:
             self._repeatable, self._leaves = change.repeatable, change.leaves
             await self._journal.before(self, change)

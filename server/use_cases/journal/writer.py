@@ -115,7 +115,7 @@ class JournalWriter:
         end: Callable[[], RunEnd] | None = None,
         count: int = 0,
     ) -> None:
-        """Have something of a run written soon; `count` are its bytes. Returns at once.
+        """Queue a record of a run for writing; `count` is its size in bytes. Returns at once.
 
         A record is made where it is written; then it may be None.
         """
@@ -124,7 +124,7 @@ class JournalWriter:
         self._behind.add(_Added(run, begin, [] if record is None else [record], end, count))
 
     def hurry(self) -> None:
-        """Have what was added written at once; returns before it is."""
+        """Start writing what was added; returns before it is written."""
         self._behind.hurry()
 
     async def stored(self, *, durable: bool) -> None:

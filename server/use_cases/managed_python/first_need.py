@@ -87,7 +87,7 @@ class FirstNeed:
 
 
 def _told(seconds: float) -> str:
-    """Say a time as whole seconds, or of more than two minutes as whole minutes."""
+    """Format a time as whole seconds, or of more than two minutes as whole minutes."""
     return f"{seconds:.0f} seconds" if seconds <= 120 else f"{math.ceil(seconds / 60)} minutes"  # noqa: PLR2004
 
 

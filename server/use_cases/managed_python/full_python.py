@@ -87,7 +87,7 @@ class FullPythonInterpreter:
         return None if self._forbidden else current(self._folder)
 
     def why_not(self) -> str | None:
-        """Say why code cannot run in it now, or None where it can or may be tried."""
+        """Return why code cannot run in it now, or None where it can or may be tried."""
         if self._forbidden:
             return "ALLOWED_ISOLATION leaves out process."
         if self._impossible is not None:

@@ -169,7 +169,7 @@ class TenantPlaces:
         return True in answers
 
     async def store_journals(self) -> None:
-        """Have the other servers write down what they have recorded of runs, as far as they can be reached."""
+        """Ask the other servers that can be reached to write what they have recorded of runs."""
         await self.replicas.ask_all({"kind": "store", "tenant": self.tenant})
 
     async def last_run(self, scope: str) -> tuple[str, float] | None:

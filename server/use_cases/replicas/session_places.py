@@ -191,7 +191,7 @@ class SessionPlaces:
         await self._give_up(list(self._held.values()))
 
     async def check(self, *, may_be_forgotten: bool) -> None:
-        """Have the database know of every session that is here, and end those that it has given to another server.
+        """Register every session that is here in the database, and end those that it has given to another server.
 
         It `may_be_forgotten` who was given a session last, where the database has just gone on elsewhere.
         Raises what asking the database raises.

@@ -158,7 +158,7 @@ async def _outcome(run: Run) -> Outcome:
 
 
 async def _computed(run: Run) -> Outcome:
-    """Have a worker run the code, or full Python where the dialect refuses what that could run."""
+    """Run the code in a worker, or in full Python where the dialect refuses what that could run."""
     executor, request, job = run.executor, run.request, run.job
     answer = run.answer()
     recorder = recorder_of(run.journal, job.isolation)

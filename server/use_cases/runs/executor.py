@@ -91,7 +91,7 @@ class Places(Protocol):
         ...
 
     async def store_journals(self) -> None:
-        """Have the other servers write down what they have recorded of runs, as far as they can be reached."""
+        """Ask the other servers that can be reached to write what they have recorded of runs."""
 
     async def last_run(self, scope: str) -> tuple[str, float] | None:
         """Return the last run of a scope on the other servers, and how many seconds ago it ended."""

@@ -78,7 +78,7 @@ class Offer:
         )
 
     def others(self) -> str:
-        """Say which isolations can be asked for now."""
+        """Return which isolations can be asked for now."""
         return f"Give one of {', '.join((AUTO, *self._there()))}."
 
     def _there(self) -> list[Isolation]:
@@ -124,7 +124,7 @@ def offer(settings: Settings, home: Home, own_bound: OwnBound | None = None) -> 
 
 
 def why_no_process(settings: Settings, home: Home) -> str | None:
-    """Say why code cannot run in full Python beside this server, or None where it can. Raises `SettingsError`."""
+    """Return why code cannot run in full Python beside this server, or None where it can. Raises `SettingsError`."""
     return FullPythonInterpreter(settings, home).why_not()
 
 

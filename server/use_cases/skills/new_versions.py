@@ -118,7 +118,7 @@ async def judged(
 
 
 def change_of(draft: SkillDraft, last: StoredSkill, tests: Judged) -> str:
-    """Say in one line what a version changes: what it takes and returns, what callers must do, and what it was shown.
+    """Describe in one line what a version changes: parameters and result, what callers must do, and how it was tested.
 
     Empty where it holds what the last one did.
     """

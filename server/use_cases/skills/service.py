@@ -96,7 +96,7 @@ class SkillService:
         return await self.ask(lambda store: frozenset(name for name in names if _is_wider(store, name)))
 
     def have_changed(self) -> None:
-        """Tell the watchers that skills have changed, or may have; returns at once."""
+        """Notify the watchers that skills have changed, or may have; returns at once."""
         for watcher in list(self.watchers):
             watcher()
 

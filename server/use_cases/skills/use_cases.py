@@ -233,7 +233,7 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
 
 
 def told_of(saved: SavedSkill) -> list[str]:
-    """Say in lines what a version changes, and which constants became parameters."""
+    """Format as lines what a version changes, and which constants became parameters."""
     told = [saved["changed"]] if "changed" in saved else []
     if "constants" in saved:
         told.append(f"constants that are parameters: {', '.join(saved['constants']['parameters']) or 'none'}")
@@ -242,7 +242,7 @@ def told_of(saved: SavedSkill) -> list[str]:
 
 
 async def _near(context: SkillContext, request: SaveRequest, draft: SkillDraft) -> list[str]:
-    """Say which skill does the same as a new one. Raises `SkillUnfit` where both are described, unless forced."""
+    """Return which skill does the same as a new one. Raises `SkillUnfit` where both are described, unless forced."""
     if not request.caller.identity.may(Right.SKILLS_READ):
         return []
     found = await context.service.ask(lambda store: alike(store, draft))
@@ -318,7 +318,7 @@ async def _stored_as(context: SkillContext, draft: SkillDraft, within: Calls | N
 
 
 async def greeting(context: SkillContext, caller: Caller) -> str:
-    """Say in a line how many skills there are, and which the caller uses most; nothing where there are none."""
+    """Describe in one line how many skills there are, and which the caller uses most; empty where there are none."""
     if not (caller.identity.may(Right.SKILLS_READ) and context.service.has_database):
         return ""
     await context.index.refresh()

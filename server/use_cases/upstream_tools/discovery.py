@@ -443,7 +443,7 @@ async def names(registry: Registry, who: Identity, name: str | None) -> list[Jso
 
 
 async def summary(registry: Registry, who: Identity) -> str:
-    """Say in a few lines which servers there are and how code reaches their tools."""
+    """Describe in a few lines which servers there are and how code reaches their tools."""
     lines = ["await tools.<server>.<tool>(**arguments) calls an upstream tool; search_tools(query) finds one."]
     for each in await servers(registry, who):
         assert isinstance(each, dict)
@@ -453,7 +453,7 @@ async def summary(registry: Registry, who: Identity) -> str:
 
 
 def offered(name: str, known: Collection[str], others: str | None = None) -> str:
-    """Say which name may have been meant; else `others`, by default which servers there are."""
+    """Return which name may have been meant; else `others`, by default which servers there are."""
     import difflib
 
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)

@@ -405,7 +405,7 @@ class Registry:
         return known[1]
 
     async def overview(self, who: Identity | None = None) -> str:
-        """Say in one line which servers are attached and what for; empty without one. Starts no server.
+        """Describe in one line which servers are attached and what for; empty without one. Starts no server.
 
         With `who` only of tools that the policy lets that caller call.
 
@@ -548,7 +548,7 @@ class Registry:
             await asyncio.wait(shown, timeout=ASK_SECONDS)
 
     async def unreachable(self, who: Identity = LOCAL_IDENTITY) -> dict[str, str]:
-        """Say of each configured server that a caller is shown, and whose tools are not known, why that is so."""
+        """Return why the tools are not known, for each configured server of which a caller is shown none."""
         wired = await self._current()
         reasons = {
             server: str(wired.configuration.unusable(server))
@@ -566,7 +566,7 @@ class Registry:
         return reasons
 
     async def standing(self, who: Identity = LOCAL_IDENTITY) -> dict[str, dict[str, Json]]:
-        """Say of each server of `mcp.json` that a caller is shown how it stands, see `UpstreamStatus.told`.
+        """Return the state of each server of `mcp.json` that a caller is shown, see `UpstreamStatus.told`.
 
         Starts none. Of what is left out, that is named which the policy may let the caller call.
         """

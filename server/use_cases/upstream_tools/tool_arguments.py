@@ -179,7 +179,7 @@ def _takes(tool: Tool) -> str:
 
 
 def _it_takes(parameters: Iterable[tuple[str, bool]]) -> str:
-    """Say which arguments there are, given the name of each and whether it is required."""
+    """Return which arguments there are, given the name of each and whether it is required."""
     names = [name if required else f"{name}=…" for name, required in parameters]
     return f"It takes {_few(names)}." if names else "It takes no arguments."
 

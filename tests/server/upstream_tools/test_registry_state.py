@@ -63,7 +63,7 @@ def two(postgres_place: Place, tmp_path: Path) -> Iterator[tuple[RegistryState, 
 
 
 def expire(*states: RegistryState) -> None:
-    """Have the next use look, as after a notice."""
+    """Let the next use look, as after a notice."""
     for each in states:
         for texts in each.shared:
             texts.expire()

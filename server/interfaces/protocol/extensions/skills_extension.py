@@ -108,7 +108,7 @@ class SkillsExtension(Extension):
         self._service = service
 
     def settings(self) -> dict[str, Any]:
-        """Say that directories can be read."""
+        """Announce that directories can be read."""
         return {"directoryRead": True}
 
     def methods(self) -> Sequence[MethodBinding]:

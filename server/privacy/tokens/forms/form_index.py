@@ -171,7 +171,7 @@ class FormIndex:
         self._longest = 0
 
     def add(self, text: str, kind: str) -> None:
-        """Have the forms of a value found from now on."""
+        """Find the forms of a value from now on."""
         self._values.append((text, kind))
 
     @property
@@ -234,7 +234,7 @@ class FormIndex:
     def _take_beginnings(
         self, begun: Sequence[tuple[str, int]], lengths: dict[int, tuple[int, ...]], start: int
     ) -> None:
-        """Have forms looked for by their first letters; `begun` has these, and how many letters the form has."""
+        """Look for forms by their first letters; `begun` has these, and how many letters the form has."""
         if not begun:
             return
         keys = keys_of([first for first, _ in begun])

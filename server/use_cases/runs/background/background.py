@@ -124,7 +124,7 @@ class Background:
         return RunState(run_id, QUEUED)
 
     async def park(self, request: CodeRequest, run_id: str, question: Mapping[str, object]) -> RunState:
-        """Have a run of the foreground wait for an answer, whose journal was left open; then it goes on as others do.
+        """Park a run of the foreground, whose journal was left open, until an answer comes; then it goes on.
 
         Raises what writing to the database raises.
         """
@@ -192,7 +192,7 @@ class Background:
         return await self.state(run_id, caller.scope)  # it waits no more, and is the run of another to this scope
 
     async def cancel(self, run_id: str, scope: str | None) -> None:
-        """Have a background run of the scope, or of any, end. Raises `JournalNotFound` where it has no such run."""
+        """End a background run of the scope, or of any. Raises `JournalNotFound` where it has no such run."""
         await self._ask(lambda store: store.cancel(run_id, execution_told(cancelled(run_id)), scope=scope))
         await self.work.cancel(run_id)
 

@@ -156,7 +156,7 @@ def check_replayable(journals: JournalStore, store: BackgroundStore, run_id: str
 
 
 def cancel(journals: JournalStore, store: BackgroundStore, run_id: str) -> tuple[str, str]:
-    """Have a run end; return its status and one sentence on it. Raises `JournalNotFound`."""
+    """End a run; return its status and one sentence on it. Raises `JournalNotFound`."""
     try:
         before = store.state(run_id)
     except JournalNotFound as unknown:

@@ -72,7 +72,7 @@ class Answered:
     at: float
 
     def __str__(self) -> str:
-        """Say it, as what follows `it was`."""
+        """Return it in words, as what follows `it was`."""
         word = "approved" if self.approves else "denied"
         return f"{word} at {datetime.fromtimestamp(self.at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 

@@ -93,7 +93,7 @@ class _Active:
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def stop(self, why: CancelReason) -> None:
-        """Have the run end, for the first reason that is given."""
+        """End the run; the first reason that is given counts."""
         if self.stopped is None:
             self.stopped = why
             if self.task is not None:
@@ -126,7 +126,7 @@ class BackgroundWork:
         return time.time()
 
     def wake(self) -> None:
-        """Have waiting runs looked for at once."""
+        """Look for waiting runs at once."""
         self._woken.set()
 
     @property

@@ -87,7 +87,7 @@ async def _uses_skill(executor: Executor, job: Job, named: Collection[str]) -> b
 def why_not_for(
     executor: Executor, job: Job, caller: Caller, *, background: bool, isolation: Isolation = Isolation.PROCESS
 ) -> str | None:
-    """Say why this caller may not have the job run in full Python, or in a container; None where it may."""
+    """Return why this caller may not have the job run in full Python, or in a container; None where it may."""
     where = "A container" if isolation is Isolation.CONTAINER else "Full Python"
     if lacks := list(missing(caller.identity, ISOLATIONS[isolation])):
         return f"{where} could run it, for which the token lacks the scope {' '.join(lacks)}."
