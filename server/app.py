@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from ..sandbox.host.pools import JobRunner, Pools, SharedRunner
@@ -197,8 +198,6 @@ async def _among_replicas(
     address: str, database: HomeDatabase, own_key: Callable[[], bytes]
 ) -> AsyncIterator[Replicas]:
     """Make this server one of several. Raises `VaultKeyError`, `VaultKeyWrong`."""
-    from importlib.metadata import version
-
     from .use_cases.replicas.replicas import Replicas
 
     key = await asyncio.to_thread(own_key)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from ....tools_registry.configuration import ServerConfig, SignInOf
 from ....tools_registry.errors import SignInFailed, SignInNeeded
+from ....tools_registry.sign_in.owners import SignInOwner
 from ...base.identity import LOCAL_IDENTITY
 from ..audit.trail import who as who_asks
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ....skills_db.sign_ins.sign_in_flows import Flow
-    from ....tools_registry.sign_in.owners import SignInOwner
     from ..caller import Caller
     from .sign_ins import SignIns
 
@@ -116,7 +116,6 @@ async def ended_in_browser(
     """
     from ....skills_db.sign_ins.sign_in_flows import REFUSED, SIGNED_IN
     from ....tools_registry.sign_in.authorization import finish
-    from ....tools_registry.sign_in.owners import SignInOwner
     from ....tools_registry.sign_in.token_endpoint import Pending, issuer_client
 
     key, flow = came

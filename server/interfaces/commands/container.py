@@ -17,7 +17,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
+from ....sandbox.errors import ContainerMissing
+from ....sandbox.job import Isolation
 from ...base.errors import Exit, UsageError
+from ...base.startup.package_names import misnamed
 from .command import AuditedAs, Group
 from .terminal import Here, Output, print_error
 
@@ -108,7 +111,6 @@ def build(here: Here, *, with_: Sequence[str] = ()) -> Output:
     with_ PACKAGE: a package to install in it
     """
     from ....sandbox.container import engine, image
-    from ...base.startup.package_names import misnamed
 
     home, runtime = here.home, here.settings.container_runtime
     for package in with_:
@@ -151,8 +153,6 @@ async def status(here: Here) -> Output:
 async def _status_of(here: Here) -> ContainerStatus:
     """Run a container, if there is an image for it, and see."""
     from ....sandbox.container import engine, image
-    from ....sandbox.errors import ContainerMissing
-    from ....sandbox.job import Isolation
     from ...use_cases.runs.isolations import NO_IMAGE, allowed_isolations, chosen_image
 
     home, settings = here.home, here.settings

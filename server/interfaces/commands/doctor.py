@@ -13,6 +13,7 @@ from ....sandbox import confine
 from ....sandbox.errors import LevelMissing, SandboxError
 from ....sandbox.job import Isolation, Job, Limits
 from ....sandbox.python_versions import require_walked
+from ....skills_db.engine import place_of
 from ....skills_db.errors import SkillsDbError
 from ....skills_db.file_check import damage_of, damaged
 from ....workspace.errors import WorkspaceError
@@ -23,8 +24,10 @@ from ...base.notices.readiness import told_of_servers
 from ...base.settings import Settings
 from ...base.storage.opening import bucket_of, shown_folder
 from ...governance.policy.policy_file import PolicyFile, path_of
+from ...privacy.of_home import operators_key
 from ...use_cases.managed_python.environment import current
 from ...use_cases.managed_python.full_python import BELOW_KERNEL, READ_ONLY
+from ...use_cases.runs.placement.routing import writes_workspace
 from .command import Command
 from .data import DataStatus, status_of
 from .opened import running_with
@@ -212,8 +215,6 @@ def _files(settings: Settings, home: Home) -> PlaceFinding:
 
 def _database(settings: Settings, home: Home) -> PlaceFinding:
     """Look through the whole of a file, however long that takes, or ask the server."""
-    from ....skills_db.engine import place_of
-
     place = "The database"
     try:
         place, file = place_of(settings.database_url, home.root)
@@ -241,7 +242,6 @@ def _database(settings: Settings, home: Home) -> PlaceFinding:
 def _has_another_key(settings: Settings, home: Home, database: HomeDatabase) -> bool:
     """Return whether a server that uses the database now has another master key than this program was given."""
     from ....skills_db.replicas import ReplicaStore
-    from ...privacy.of_home import operators_key
     from ...use_cases.replicas.replica_keys import ReplicaKeys
 
     alive = [each for each in ReplicaStore(database()).all() if each.is_alive]
@@ -253,8 +253,6 @@ def _has_another_key(settings: Settings, home: Home, database: HomeDatabase) -> 
 
 async def _try_isolations(settings: Settings, home: Home, *, kernel: bool) -> tuple[list[IsolationFinding], str | None]:
     """Run one line of code at every isolation offered, the default first; say too what keeps code from running."""
-    from ...use_cases.runs.placement.routing import writes_workspace
-
     found: list[IsolationFinding] = []
     failed: str | None = None
     try:

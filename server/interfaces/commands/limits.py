@@ -6,26 +6,25 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from ....skills_db.tenants.tenant_store import LimitOf, LimitStore
 from ...base.errors import SettingsError, UsageError
 from ...base.identity import DEFAULT_TENANT
 from ...base.settings import parsed_setting
 from ...governance.access.claims import is_plain
 from ...governance.access.names import tenant_name
 from ...governance.shares.limits import KINDS, REFRESH_SECONDS
+from ...use_cases.tenants.contents import operators_database
 from .command import AuditedAs, Group
 from .terminal import Here, Output, moment, nearest
 
 if TYPE_CHECKING:
-    from ....skills_db.tenants.tenant_store import LimitOf, LimitStore, SetLimit
+    from ....skills_db.tenants.tenant_store import SetLimit
 
 _DEFAULT = "default"
 
 
 @contextmanager
 def _opened(here: Here) -> Iterator[LimitStore]:
-    from ....skills_db.tenants.tenant_store import LimitStore
-    from ...use_cases.tenants.contents import operators_database
-
     with operators_database(here.settings, here.home) as database:
         yield LimitStore(database)
 
@@ -63,8 +62,6 @@ def set_(
     tenant: the tenant; else default
     who PRINCIPAL: a person of the tenant; without it the limit is that of the whole tenant
     """
-    from ....skills_db.tenants.tenant_store import LimitOf
-
     whose = "tenant" if who is None else "caller"
     kind = name.lower().replace("-", "_").removeprefix(f"{whose}_")
     if kind not in KINDS:

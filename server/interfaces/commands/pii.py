@@ -19,6 +19,7 @@ from typing_extensions import TypedDict
 from ...base.errors import Exit, UsageError
 from ...governance.caller import LOCAL
 from ...privacy.reading.encodings import SAMPLE_BYTES, Encoding, marked
+from ...privacy.tokens import streams
 from .command import AuditedAs, Group
 from .opened import opened_vault
 from .pii_forget import SCOPE_SHOWN, forget, of_types
@@ -45,8 +46,6 @@ def sanitize(
     as_: what the file is
     output FILE: write to this file instead of stdout
     """
-    from ...privacy.tokens import streams
-
     tally = streams.Tally()
     with _opened(here, file, encoding, as_) as work:
         pieces = streams.sanitized(work.privacy.sanitizer(), LOCAL.scope, work.source, work.kind, tally)
@@ -75,8 +74,6 @@ def restore(
     as_: what the file is
     output FILE: write to this file instead of stdout
     """
-    from ...privacy.tokens import streams
-
     tally = streams.Tally()
     with _opened(here, file, encoding, as_) as work:
         sanitizer = work.privacy.sanitizer()
@@ -149,8 +146,6 @@ class _Work:
 
 @contextmanager
 def _opened(here: Here, file: str, named: str | None, kind: Kind) -> Iterator[_Work]:
-    from ...privacy.tokens import streams
-
     with _input(file) as raw, opened_vault(here.home, here.settings) as opened:
         encoding = _encoding(file, named, raw)
         text = io.TextIOWrapper(raw, encoding=encoding.name, errors="surrogateescape", newline="")

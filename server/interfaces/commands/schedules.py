@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from ...base.errors import RequestRefused, UsageError
 from ...governance.caller import LOCAL
+from ...use_cases.skills.schedules import ScheduleRequest
+from ...use_cases.skills.use_cases import stored
 from .command import AuditedAs, Group
 from .opened import opened_app
 from .skill_options import arguments_of
@@ -49,9 +51,6 @@ async def add(
     missed: of times at which no server ran: run once when one does, or skip them
     retries N: how often a failed run is tried again, after 1 minute, 2, 4 …; three failures in a row pause the schedule
     """
-    from ...use_cases.skills.schedules import ScheduleRequest
-    from ...use_cases.skills.use_cases import stored
-
     arguments = None
     if skill is not None:
         arguments = arguments_of((await stored(app.skills, skill, skill_version)).draft, words)

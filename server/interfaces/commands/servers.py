@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from ....tools_registry.catalog import Catalog
 from ....tools_registry.clients.importing import ImportPlan, plan
 from ....tools_registry.configuration import (
     ServerConfig,
@@ -22,6 +23,7 @@ from ....tools_registry.configuration import (
     split_command,
 )
 from ....tools_registry.errors import ConfigurationRefused
+from ....tools_registry.upstream.pins import Pins
 from ...base.errors import Exit, UsageError
 from ...base.home import Home
 from ...base.terminal_escaping import one_line
@@ -355,9 +357,7 @@ _ACTIONS = {
 
 def _forget(here: Here, server: str) -> None:
     """Drop what is known of a server's tools, and how they were described when they were pinned."""
-    from ....tools_registry.catalog import Catalog
     from ....tools_registry.describing.learned import LearnedTypes
-    from ....tools_registry.upstream.pins import Pins
 
     with opened_state(here.home, here.settings.database_url) as state:
         Catalog(here.home.tools, state.lists, {}).forget_server(server)

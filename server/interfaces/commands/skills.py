@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...base.errors import Exit, RequestRefused, SkillUnfit, UsageError
 from ...governance.caller import LOCAL
+from ...use_cases.skills import testing, use_cases
 from .command import AuditedAs, Group
 from .opened import opened_app
 from .skill_options import arguments_of
@@ -40,8 +41,6 @@ async def list_(
     limit: how many to show (default: 50)
     archived: only those that are archived
     """
-    from ...use_cases.skills import use_cases
-
     try:
         found = await use_cases.listed(app.skills, " ".join(query) or None, tag, limit, archived=archived)
     except RequestRefused as error:
@@ -69,8 +68,6 @@ async def show(_here: Here, app: App, name: str, *, version: int | None = None) 
     name: the skill
     version: the version (default: the newest)
     """
-    from ...use_cases.skills import use_cases
-
     loaded = await use_cases.load(app.skills, name, version)
     lines = [f"{loaded['signature']}  (version {loaded['version']})"]
     lines += [f"    {line}" for line in loaded["description"].splitlines()]
@@ -110,8 +107,6 @@ async def save(
     force: save it though tests of the version before, or of skills that use it, fail
     test_file FILE: a file that the tests find in the workspace by this name; may be repeated
     """
-    from ...use_cases.skills import use_cases
-
     here.told["name"] = await use_cases.name_noted(app.skills, LOCAL, name)
     if (file is None) == (from_run is None):
         raise UsageError("Give either a FILE of Python code or --from-run RUN_ID.")
@@ -159,8 +154,6 @@ async def run(
     memory MB: megabytes the run may use
     isolation: what keeps the code apart
     """
-    from ...use_cases.skills import use_cases
-
     if name is None:
         if not {"-h", "--help"}.isdisjoint(words):
             print("usage: sealab skills run NAME [options] [--PARAMETER VALUE ...]")
@@ -187,8 +180,6 @@ async def _test(here: Here, app: App, names: Sequence[str] = (), *, record: bool
     names NAME: the skills (default: all)
     record: call upstream tools, and keep what they answer
     """
-    from ...use_cases.skills import testing, use_cases
-
     told: list[dict[str, object]] = []
     for name in names or list(await app.skills.service.ask(lambda store: store.names())):
         plan = testing.plan_of((await use_cases.stored(app.skills, name)).draft)
@@ -234,8 +225,6 @@ async def delete(here: Here, app: App, name: str, *, restore: bool = False, purg
     restore: bring back what was deleted
     purge: remove what was deleted for good
     """
-    from ...use_cases.skills import use_cases
-
     if restore and purge:
         raise UsageError("--restore brings back what --purge removes for good. Give one of them.")
     here.told["name"] = await use_cases.name_noted(app.skills, LOCAL, name)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Literal
 
+from ....skills_db.tenants.tenant_store import CpuDayStore, Use
 from ...governance.scopes import principal_of
+from ...use_cases.runs.ledger import CHARS_PER_TOKEN, TOKENIZER
+from ...use_cases.tenants.contents import operators_database
 from .command import Command
 from .terminal import Here, Output, moment_of
 
@@ -22,10 +25,6 @@ def _stats(
     since TIME: from when on, such as 12h, 7d or a date; kept are 35 days, of UTC
     by: add it up by day, tenant or person
     """
-    from ....skills_db.tenants.tenant_store import CpuDayStore, Use
-    from ...use_cases.runs.ledger import TOKENIZER
-    from ...use_cases.tenants.contents import operators_database
-
     first = datetime.fromtimestamp(moment_of(since, "--since"), UTC).strftime("%Y-%m-%d")
     sums: dict[str, Use] = {}
     with operators_database(here.settings, here.home) as database:
@@ -47,9 +46,6 @@ stats = Command(_stats)
 
 
 def _told(use: object) -> dict[str, object]:
-    from ....skills_db.tenants.tenant_store import Use
-    from ...use_cases.runs.ledger import CHARS_PER_TOKEN
-
     assert isinstance(use, Use)
     written, read, called, defined = (chars // CHARS_PER_TOKEN for chars in use[2:])
     return {

@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ....skills_db.tenants.tenant_store import Tenant, TenantStatus, TenantStore
 from ...base.errors import UsageError
 from ...base.home import Home
 from ...base.identity import DEFAULT_TENANT
 from ...governance.access.names import tenant_name
+from ...use_cases.tenants.contents import counts_of, operators_database
 from .command import AuditedAs, Group
 from .opened import trail_beside
 from .terminal import Here, Output, moment
@@ -20,7 +22,6 @@ from .terminal import Here, Output, moment
 if TYPE_CHECKING:
     from ....skills_db.audit.chain import Detail
     from ....skills_db.engine import Database
-    from ....skills_db.tenants.tenant_store import Tenant, TenantStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,6 @@ class _Operators:
 
 @contextmanager
 def _operators(here: Here) -> Iterator[_Operators]:
-    from ....skills_db.tenants.tenant_store import TenantStore
-    from ...use_cases.tenants.contents import operators_database
-
     with operators_database(here.settings, here.home) as database:
         yield _Operators(database, TenantStore(database))
 
@@ -58,8 +56,6 @@ def show(here: Here, operators: _Operators, tenant: str) -> Output:
 
     tenant: its id, as `sealab tenants list` shows it
     """
-    from ...use_cases.tenants.contents import counts_of
-
     home = _home(here, tenant)
     told = {**tenant_told(_known(operators, tenant)), **counts_of(here.settings, home, operators.database)}
     return Output(told, [f"{name:<16} {value}" for name, value in told.items()])
@@ -71,8 +67,6 @@ def create(here: Here, operators: _Operators, tenant: str) -> Output:
 
     tenant: its id, as `sealab tenants list` shows it
     """
-    from ....skills_db.tenants.tenant_store import TenantStatus
-
     _home(here, tenant)
     found = operators.store.ensure(tenant)
     if found.status is TenantStatus.DELETED:
@@ -101,8 +95,6 @@ def resume(here: Here, operators: _Operators, tenant: str) -> Output:
 
 
 def _changed(here: Here, operators: _Operators, tenant: str, before: str, status: str) -> Output:
-    from ....skills_db.tenants.tenant_store import TenantStatus
-
     _home(here, tenant)
     found = _known(operators, tenant)
     if tenant == DEFAULT_TENANT:
@@ -161,7 +153,6 @@ def _home(here: Here, tenant: str) -> Home:
 
 
 def _known(operators: _Operators, tenant: str) -> Tenant:
-    from ....skills_db.tenants.tenant_store import Tenant, TenantStatus
     from ...use_cases.tenants.deleting import known_tenant
 
     if tenant == DEFAULT_TENANT:

@@ -8,17 +8,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ....skills_db.tokens import TokenStore
 from ...base.errors import UsageError
 from ...base.identity import DEFAULT_TENANT, Right
 from ...governance.access.names import DEFAULT_SCOPE, principal_name, rights_of, tenant_name
 from ...governance.access.token_text import digest_of, new_token
+from ...use_cases.tenants.contents import operators_database
 from .command import AuditedAs, Group
 from .opened import trail_beside
 from .terminal import Here, Output, moment, print_error, span_of
 
 if TYPE_CHECKING:
     from ....skills_db.engine import Database
-    from ....skills_db.tokens import StoredToken, TokenStore
+    from ....skills_db.tokens import StoredToken
     from ...use_cases.tenants.sign_outs import SignedOut
 
 _NEVER = "never"
@@ -34,9 +36,6 @@ class _Operators:
 
 @contextmanager
 def _opened(here: Here) -> Iterator[_Operators]:
-    from ....skills_db.tokens import TokenStore
-    from ...use_cases.tenants.contents import operators_database
-
     with operators_database(here.settings, here.home) as database:
         yield _Operators(database, TokenStore(database))
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 
+from ....skills_db.vault_root import is_wrapped
 from ...base.errors import Exit, UsageError
+from ...privacy.tokens.keys import rotate as rotated
+from ...use_cases.tenants.contents import operators_database
 from .command import AuditedAs, Group
 from .terminal import Here, Output, print_error
 
@@ -17,10 +20,6 @@ def rotate(here: Here) -> Output | int:
 
     Servers that run go on. A key that VAULT_KEY gives is printed, this once, to be put in its place.
     """
-    from ....skills_db.vault_root import is_wrapped
-    from ...privacy.tokens.keys import rotate as rotated
-    from ...use_cases.tenants.contents import operators_database
-
     if here.names_tenant:
         raise UsageError("Keys of tenants follow from the operator's. Leave --tenant out.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
@@ -64,8 +65,6 @@ def kept_files(files: Mapping[str, bytes], last: StoredSkill | None) -> dict[str
         try:
             parts["files"][path] = data.decode()
         except UnicodeDecodeError:
-            from base64 import b64encode
-
             parts["assets"][path] = b64encode(data).decode()
         kept |= {part: each for part, each in parts.items() if each}
     return kept

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, NotRequired, cast
 from typing_extensions import TypedDict
 
 from ....sandbox.job import Json, Outcome, SourceReading, Status
+from ....skills_db.content import TOLD_MAX_CHARS, SkillDraft, SkillKind
 from ....skills_db.errors import SkillNotFound, SkillRefused, SkillsDbError
+from ....skills_db.skill_md import MANIFEST, ORIGIN, files_in
 from ....tools_registry.errors import RegistryError
 from ....workspace.archive import RunArchive
 from ....workspace.errors import WorkspaceError
@@ -41,7 +43,6 @@ from .source_facts import SkillFacts, facts_of
 from .testing import NOT_SAVED, cause_of, line_of_skill, plan_of, run_tests
 
 if TYPE_CHECKING:
-    from ....skills_db.content import SkillDraft
     from ....skills_db.skills import SkillStore, StoredSkill
     from ....workspace.store import Workspace
     from ..runs.executor import Executor
@@ -368,8 +369,6 @@ def loaded(skill: StoredSkill) -> LoadedSkill:
 
 def _of_others(draft: SkillDraft) -> dict[str, object]:
     """Return what is told of a folder that others wrote: whose it is, its instructions, and its files."""
-    from ....skills_db.skill_md import MANIFEST, ORIGIN, files_in
-
     if ORIGIN not in draft.extra:
         return {}
     files = files_in(draft.extra)
@@ -529,8 +528,6 @@ def draft_from(
 
     Of a long docstring the description is the beginning; the code has all of it.
     """
-    from ....skills_db.content import TOLD_MAX_CHARS, SkillDraft, SkillKind
-
     told, documented = description.strip(), facts.description[:TOLD_MAX_CHARS]
     return SkillDraft(
         name=name,

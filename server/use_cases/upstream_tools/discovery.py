@@ -5,6 +5,7 @@ The MCP tools and the helpers inside the code give the same answers, since both 
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -454,8 +455,6 @@ async def summary(registry: Registry, who: Identity) -> str:
 
 def offered(name: str, known: Collection[str], others: str | None = None) -> str:
     """Return which name may have been meant; else `others`, by default which servers there are."""
-    import difflib
-
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     if near:
         return f"Did you mean {near[0]}?"
