@@ -15,6 +15,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from types import NoneType, UnionType
@@ -325,8 +326,6 @@ def _path(text: str) -> Path:
 
 def _user(here: Here) -> Identity:
     """Return the user of this machine, in the tenant that the command is about."""
-    from dataclasses import replace
-
     from ...base.identity import DEFAULT_TENANT, LOCAL_IDENTITY
     from ...governance.access.names import tenant_name
 

@@ -16,6 +16,7 @@ from ....sandbox.python_versions import require_walked
 from ....skills_db.engine import place_of
 from ....skills_db.errors import SkillsDbError
 from ....skills_db.file_check import damage_of, damaged
+from ....skills_db.replicas import ReplicaStore
 from ....workspace.errors import WorkspaceError
 from ...base.database import HomeDatabase, database_of
 from ...base.errors import Exit, ServerError, SettingsError
@@ -27,6 +28,7 @@ from ...governance.policy.policy_file import PolicyFile, path_of
 from ...privacy.of_home import operators_key
 from ...use_cases.managed_python.environment import current
 from ...use_cases.managed_python.full_python import BELOW_KERNEL, READ_ONLY
+from ...use_cases.replicas.replica_keys import ReplicaKeys
 from ...use_cases.runs.placement.routing import writes_workspace
 from .command import Command
 from .data import DataStatus, status_of
@@ -241,9 +243,6 @@ def _database(settings: Settings, home: Home) -> PlaceFinding:
 
 def _has_another_key(settings: Settings, home: Home, database: HomeDatabase) -> bool:
     """Return whether a server that uses the database now has another master key than this program was given."""
-    from ....skills_db.replicas import ReplicaStore
-    from ...use_cases.replicas.replica_keys import ReplicaKeys
-
     alive = [each for each in ReplicaStore(database()).all() if each.is_alive]
     if not alive or settings.vault_key is None:
         return False

@@ -9,9 +9,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ....skills_db import backup as archives
 from ...base.errors import Exit, RequestRefused, SkillUnfit, UsageError
 from ...governance.caller import LOCAL
 from ...use_cases.skills import testing, use_cases
+from ...use_cases.skills.files import EXAMPLES, export_to, import_from
 from .command import AuditedAs, Group
 from .opened import opened_app
 from .skill_options import arguments_of
@@ -254,8 +256,6 @@ async def export(_here: Here, app: App, folder: Path, names: Sequence[str] = ())
     folder DIR: where to write them, one folder each
     names NAME: the skills (default: all)
     """
-    from ...use_cases.skills.files import export_to
-
     exported = await export_to(app.skills, folder, names)
     return Output({"folder": folder, "skills": dict(exported)}, [f"{name}  {path}" for name, path in exported])
 
@@ -270,8 +270,6 @@ async def import_(
     examples: the skills that sealab brings along
     update: store what differs from a skill of its name as that skill's next version
     """
-    from ...use_cases.skills.files import EXAMPLES, import_from
-
     if bool(sources) == examples:
         raise UsageError("Name a folder, file or archive to import, or give --examples.")
     imported = [
@@ -300,8 +298,6 @@ async def backup(_here: Here, app: App, file: Path, *, overwrite: bool = False) 
     file: the archive to write
     overwrite: replace an existing file
     """
-    from ....skills_db import backup as archives
-
     return _facts(asdict(await asyncio.to_thread(lambda: archives.backup(app.database(), file, overwrite=overwrite))))
 
 
@@ -312,8 +308,6 @@ async def restore(_here: Here, app: App, what: str, *, replace: bool = False) ->
     what NAME|FILE: the skill, or the backup to read
     replace: let the backup win where the two contradict
     """
-    from ....skills_db import backup as archives
-
     if _is_name(what):
         return _facts({"name": what, "restored": await app.skills.service.ask(lambda store: store.bring_back(what))})
     return _facts(

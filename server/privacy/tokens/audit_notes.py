@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ....skills_db.vault_entries import Note
 from ...base.lru import Lru
 from ...base.write_behind import WriteBehind
 from ...governance.scopes import tokens_of
 
 if TYPE_CHECKING:
-    from ....skills_db.vault import Note, Vault
+    from ....skills_db.vault import Vault
 
 OnTypes = Callable[[str, str, str, Mapping[str, int], str, str], None]
 """Told whose values, what was done with them, where they went, how many of each type, by which run and which rule."""
@@ -56,7 +57,6 @@ class AuditNotes:
             return
         if self._told is not None:
             self._told(scope, action, destination, counts, run, rule)
-        from ....skills_db.vault_entries import Note
 
         self._lines.add(Note(time.time(), tokens_of(scope), action, destination, dict(counts), run))
 

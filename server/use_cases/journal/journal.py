@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from weakref import WeakValueDictionary
 
 from ....sandbox.job import Isolation, Job, Outcome, Start, TraceRecorder
+from ....skills_db.journal.records import RunBegin
 from ...base.database import Opening
 from ...base.host_call import Answers
 from ...base.host_work import Kind, in_thread
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from ....skills_db.engine import Database
     from ....skills_db.journal.background_store import BackgroundStore
     from ....skills_db.journal.journal_store import JournalStore
-    from ....skills_db.journal.records import RunBegin, SessionPrograms, StoredJournal
+    from ....skills_db.journal.records import SessionPrograms, StoredJournal
 
 SECONDS_PER_DAY = 86_400.0
 BRIEF_DAYS = 1.0
@@ -259,8 +260,6 @@ class Journal:
     def _begun(
         self, run: BegunRun, began: float, start: Start | None, program: int | None, after: str | None
     ) -> RunBegin:
-        from ....skills_db.journal.records import RunBegin
-
         job = run.job
         return RunBegin(
             run_id=run.run_id,

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ....sandbox.errors import HostCallError
 from ....sandbox.job import Failure, Job, Json, Outcome, Start, Status, Waits
 from ....sandbox.wire.bounded_json import is_light, write, write_in_steps
+from ....skills_db.journal.records import Record, RecordKind, RunEnd
 from ...base.host_call import AnnouncedChange, Answer, Answers, HostCall
 from ...base.host_work import Kind, in_thread
 from ...base.identity import Identity, identity_told
@@ -33,7 +34,7 @@ from .replies import error_reply
 from .writer import PASSING, WRITE_BYTES, JournalWriter, WrittenRun, told
 
 if TYPE_CHECKING:
-    from ....skills_db.journal.records import Record, RunBegin, RunEnd
+    from ....skills_db.journal.records import RunBegin
 
 STORED_SECONDS = 10.0
 """How long a call waits for its intent to be written, where somebody waits for its run."""
@@ -313,8 +314,6 @@ class RunJournal:
         times: Mapping[str, Json],
         reason: str | None = None,
     ) -> RunEnd:
-        from ....skills_db.journal.records import RunEnd
-
         tools: dict[str, dict[str, int]] = {}
         for tool, ok in called:
             counts = tools.setdefault(tool, {"done": 0, "failed": 0})
@@ -408,8 +407,6 @@ _INTENT, _OUTCOME, _TRACE, _END = 1, 2, 3, 4
 
 
 def _record(kind: int, body: bytes) -> Record:
-    from ....skills_db.journal.records import Record, RecordKind
-
     return Record(RecordKind(kind), body)
 
 

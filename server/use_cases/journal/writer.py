@@ -21,12 +21,13 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from ....skills_db.errors import CommitUnknown, DatabaseUnavailable, JournalErased, SkillsDbError
+from ....skills_db.journal.records import RunChange, joined
 from ...base.errors import KNOWN_ERRORS
 from ...base.write_behind import WriteBehind
 
 if TYPE_CHECKING:
     from ....skills_db.journal.journal_store import JournalStore
-    from ....skills_db.journal.records import Record, RunBegin, RunChange, RunEnd
+    from ....skills_db.journal.records import Record, RunBegin, RunEnd
 
 QUIET_SECONDS = 1.0
 """How long nothing must have been added before what nobody waits for is written."""
@@ -206,8 +207,6 @@ class JournalWriter:
         self._purge_at = self._purge_at or 0.0
 
     def _change(self, added: _Added) -> RunChange:
-        from ....skills_db.journal.records import RunChange, joined
-
         made = () if added.run.lost else (make() for make in added.records)
         return RunChange(
             added.run.run_id,

@@ -25,6 +25,7 @@ from pathlib import Path
 from ....sandbox.installing import FOLDER, find_installer, modules_in
 from ...base.errors import PythonNotBuilt
 from .environment import CURRENT, LOCK_FILE, MANIFEST, ManagedPython, current, keep_problem
+from .import_check import check
 
 _BUILDS_KEPT = 2
 _INSTALL_SECONDS = 1800
@@ -128,8 +129,6 @@ def _reason_in(said: str) -> str:
 
 def _check(folder: Path, build: Path, tell: OnStep) -> None:
     """Import each package once. Raises `PythonNotBuilt`, and keeps for `sealab data status` which cannot be."""
-    from .import_check import check
-
     tell("Importing each package once, in the sandbox")
     try:
         check(build / "bin" / "python", _site_packages(build))

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from .....sandbox.errors import WorkerLost
 from .....sandbox.job import Status
 from .....skills_db.errors import JournalDamaged, JournalNewer, JournalNotFound, RunNotCut, SkillsDbError
+from .....skills_db.journal.waiting_runs import any_due, any_wait
 from ....base.errors import KNOWN_ERRORS, HostWorkBusy, RequestRefused
 from ....base.host_work import OWNER, Kind, in_thread
 from ....governance.caller import RUNNING, Ask, Caller, OnProgress
@@ -202,8 +203,6 @@ class BackgroundWork:
 
     def _any_due(self) -> bool:
         """Return whether the time of a schedule has come, without opening the database for it. Blocks."""
-        from .....skills_db.journal.waiting_runs import any_due
-
         if self._file is not None:
             return any_due(self._file, time.time(), judges=True)
         store = self._journal.background()
@@ -211,11 +210,8 @@ class BackgroundWork:
 
     def _any_wait(self) -> bool:
         """Return whether a run waits, without opening the database for it. Blocks."""
-        if not self._journal.background_is_open and self._file is not None:
-            from .....skills_db.journal.waiting_runs import any_wait
-
-            if not any_wait(self._file):
-                return False
+        if not self._journal.background_is_open and self._file is not None and not any_wait(self._file):
+            return False
         store = self._journal.background()
         if time.monotonic() - self._purged > _PURGE_SECONDS:
             self._purged = time.monotonic()
