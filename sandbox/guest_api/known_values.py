@@ -19,7 +19,8 @@ from itertools import islice
 from typing import Final, cast
 
 from ..job import Json
-from .written_arguments import LITERAL_CHARS_MAX, UnknownValue, judged, plain
+from ..skill_source.literals import UnknownValue
+from .written_arguments import LITERAL_CHARS_MAX, judged
 
 ROWS_MAX: Final = 1_000
 """Different calls of one place that are told."""
@@ -350,7 +351,7 @@ class SourceValues:
             if name in found:
                 return found[name]
         if self.bound[name] == 0 and name in self.variables:
-            return plain(self.variables[name], _DEPTH_MAX)
+            return judged(self.variables[name], _DEPTH_MAX)
         raise UnknownValue
 
     def _key(self, key: ast.expr | None, values: Values, depth: int) -> str:

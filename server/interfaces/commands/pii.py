@@ -46,11 +46,7 @@ def sanitize(
     as_: what the file is
     output FILE: write to this file instead of stdout
     """
-    tally = streams.Tally()
-    with _opened(here, file, encoding, as_) as work:
-        pieces = streams.sanitized(work.privacy.sanitizer(), LOCAL.scope, work.source, work.kind, tally)
-        text = _written(here, output, pieces, work.encoding)
-        work.privacy.note("hide", "terminal", tally.types(), scope=LOCAL.scope)
+    work, tally, text = _passed_through(here, file, encoding, as_, action="hide", output=output)
     types = tally.types()
     print_error(f"sealab: Hidden: {of_types(types)}.")
     strays = work.source.strays
@@ -74,12 +70,7 @@ def restore(
     as_: what the file is
     output FILE: write to this file instead of stdout
     """
-    tally = streams.Tally()
-    with _opened(here, file, encoding, as_) as work:
-        sanitizer = work.privacy.sanitizer()
-        pieces = streams.restored(sanitizer, LOCAL.scope, work.source, work.kind, tally)
-        text = _written(here, output, pieces, work.encoding)
-        work.privacy.note("restore", "terminal", tally.replaced, scope=LOCAL.scope)
+    _work, tally, text = _passed_through(here, file, encoding, as_, action="restore", output=output)
     print_error(f"sealab: Restored: {of_types(tally.replaced)}.")
     unknown = list(tally.unknown)
     if unknown:
@@ -142,6 +133,20 @@ class _Work:
     source: _Source
     kind: FileKind
     encoding: Encoding
+
+
+def _passed_through(
+    here: Here, file: str, named: str | None, kind: Kind, *, action: Literal["hide", "restore"], output: Path | None
+) -> tuple[_Work, streams.Tally, str]:
+    """Write a file with what is personal in it hidden or restored; return the text too, where it is for `--json`."""
+    change = streams.sanitized if action == "hide" else streams.restored
+    tally = streams.Tally()
+    with _opened(here, file, named, kind) as work:
+        pieces = change(work.privacy.sanitizer(), LOCAL.scope, work.source, work.kind, tally)
+        text = _written(here, output, pieces, work.encoding)
+        types = tally.types() if action == "hide" else tally.replaced
+        work.privacy.note(action, "terminal", types, scope=LOCAL.scope)
+    return work, tally, text
 
 
 @contextmanager
