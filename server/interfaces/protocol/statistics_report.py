@@ -20,7 +20,7 @@ from ...base.host_work import Kind, in_thread
 from ...base.stats.run_stats import Process, Runs, processes_now
 from ...governance.caller import Caller
 from ...governance.shares.shares import SharesReport
-from ...use_cases.upstream_tools.registry import RegistryReport
+from ...use_cases.upstream_tools.registry_report import RegistryReport
 
 DATABASE_SECONDS = 5.0
 """How long the database may take to count; after that, everything else is reported."""

@@ -128,7 +128,7 @@ class RegistryCalls:
                     why += await _why_by_format(*judged)
                 raise _failed_call(error, why, may_change=may_change) from error
             sourced.answered()
-            (await registry.usage()).called(calls.caller.scope, tool.full_name)
+            (await registry.learned.usage()).called(calls.caller.scope, tool.full_name)
             value = _with_attachments(result)
             line.chars_out = await self._moved(calls, tool.server, line.chars_in, value)
             if save_to is not None:
@@ -299,7 +299,7 @@ class RegistryCalls:
         calls.log.made_up.setdefault(tool.full_name, why)
         from ....tools_registry.describing.placeholders import placeholder
 
-        learned = (await self.registry.learned()).get(tool.full_name)
+        learned = (await self.registry.learned.types()).get(tool.full_name)
         return await in_thread(Kind.SEARCH, partial(placeholder, tool, arguments, learned))
 
     async def _fitting(

@@ -115,7 +115,7 @@ async def _hits(
     Where the policy hides some of what is found, more is searched for in their place.
     """
     index = await registry.index(who)
-    usage = None if owner is None or not query.strip() else await registry.usage()
+    usage = None if owner is None or not query.strip() else await registry.learned.usage()
     used = None if owner is None or usage is None else partial(usage.likeness, owner, query)
     asked = limit
     while True:

@@ -19,8 +19,7 @@ from psycopg import sql
 
 from sealab.server.base.database import database_of
 from sealab.server.base.home import Home
-from sealab.server.use_cases.upstream_tools import registry as of_registry
-from sealab.server.use_cases.upstream_tools import registry_state
+from sealab.server.use_cases.upstream_tools import learned_facts, registry_state
 from sealab.server.use_cases.upstream_tools.registry import Registry
 from sealab.server.use_cases.upstream_tools.registry_state import RegistryState, state_of
 from sealab.tools_registry.catalog import Catalog
@@ -286,11 +285,11 @@ def test_nobody_waits_for_what_is_stored_of_calls_and_searches_and_nothing_of_it
 async def test_a_server_ends_in_time_though_what_it_learned_cannot_be_stored(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(of_registry, "CLOSING_SECONDS", 0.1)
+    monkeypatch.setattr(learned_facts, "CLOSING_SECONDS", 0.1)
     slow = Slow()
     home = Home(tmp_path)
     registry = Registry(home, state=replace(registry_state.in_files(home), learned=slow))
-    (await registry.learned()).observe("zoo.feed", {"food": "hay"})
+    (await registry.learned.types()).observe("zoo.feed", {"food": "hay"})
     try:
         async with asyncio.timeout(20):
             await registry.close()
