@@ -101,7 +101,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SourceReading:
     """What is to be read from source, by `skill_source.facts`: as the skill of this name, with these tests.
 
     `variables` are those that a script takes as parameters; None leaves it to the script: all its constants. `scripts`
@@ -145,7 +145,7 @@ class Rebuilt:
     ms: float
 
 
-class Recorder(Protocol):
+class TraceRecorder(Protocol):
     """Is given what a run in `restricted` can be run again from: its start and its trace. Neither method may block."""
 
     def started(self, start: Start, program: int) -> None:
@@ -207,7 +207,7 @@ class Job:
     limits: Limits = field(default_factory=Limits)
     isolation: Isolation = Isolation.RESTRICTED
     session: str | None = None
-    reads: Reading | None = None
+    reads: SourceReading | None = None
     within: str | None = None
     nested: bool = False
     caller: str = ""
@@ -285,7 +285,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class SessionVariable:
     """A variable that a session holds: its class, about how many bytes it takes, and how much is in it, in words."""
 
     name: str
@@ -327,7 +327,7 @@ class Outcome:
     captions: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     displayed: Json = None
-    held: tuple[Held, ...] = ()
+    held: tuple[SessionVariable, ...] = ()
 
 
 RunBefore: TypeAlias = Callable[[Job, HostCalls], Awaitable[Outcome]]

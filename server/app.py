@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from ..sandbox.host.pools import JobRunner, Pools, SharedRunner
@@ -21,7 +22,7 @@ from .base.database import HomeDatabase, database_of
 from .base.home import Home
 from .base.host_work import ended_within, settled
 from .base.notices.notices import Changed, Notices
-from .base.notices.readiness import Readiness, Setup
+from .base.notices.readiness import Readiness, ServerSetup
 from .base.settings import AuditMode, Settings, Switch, background_settings
 from .base.startup.process_setup import LoopErrors
 from .base.stats.watchdog import LoopStats
@@ -149,7 +150,7 @@ async def running(
     audit = _audit(settings, home, store, serves=serves)
     privacy = privacy_of(settings, home, database, policy=decider, told=audit.of_privacy, operators=operators)
     notices = Notices(settings.database_url if serves and operators.is_server else None)
-    setup = Setup(settings, home.servers_file, path_of(settings, home))
+    setup = ServerSetup(settings, home.servers_file, path_of(settings, home))
     readiness = Readiness(operators if notices.is_shared else None, setup.now)
     parts = Parts(operators if notices.is_shared else None)
     background = _own_background_pools(settings, home)
@@ -197,8 +198,6 @@ async def _among_replicas(
     address: str, database: HomeDatabase, own_key: Callable[[], bytes]
 ) -> AsyncIterator[Replicas]:
     """Make this server one of several. Raises `VaultKeyError`, `VaultKeyWrong`."""
-    from importlib.metadata import version
-
     from .use_cases.replicas.replicas import Replicas
 
     key = await asyncio.to_thread(own_key)
@@ -375,7 +374,7 @@ async def _composed(
 
 
 def _hear(ending: AsyncExitStack, home: Home, shared: _Shared, service: SkillService, registry: Registry) -> None:
-    """Have the parts of a home hear what others change in its database and the operator's, until the stack ends."""
+    """Notify the parts of a home of what others change in its database and the operator's, until the stack ends."""
 
     def hear(changed: Changed) -> None:
         if changed is not Changed.DOCUMENTS:

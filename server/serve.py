@@ -155,7 +155,7 @@ async def _served(
 
 
 async def _warm_full_python(app: App) -> None:
-    """Have workers of full Python ready before code comes, where it comes without being asked for."""
+    """Prepare workers of full Python before code comes, where it comes without being asked for."""
     if app.executor.offer.full_python.is_default:
         from .use_cases.runs.placement.routing import can_start
 

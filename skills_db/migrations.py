@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.metadata import version
 
 from .errors import DatabaseNewer, DatabaseOlder
 from .sql import Connection, DBAPIError, sa
@@ -130,6 +131,4 @@ def _refuse_unknown(connection: Connection, applied: dict[str, str], steps: tupl
 
 
 def _program() -> str:
-    from importlib.metadata import version
-
     return version("sealab")

@@ -114,11 +114,11 @@ class TokenStore:
         )
 
     def revoke(self, token_id: str, now: float) -> bool:
-        """Have a token count no more, from the moment this returns; False where there is none, or it is revoked."""
+        """Revoke a token, from the moment this returns; False where there is none, or it is revoked."""
         return self._revoke(TOKEN.c.token_id == token_id, now) > 0
 
     def revoke_tenant(self, tenant: str, now: float) -> int:
-        """Have every token of a tenant count no more; return how many did."""
+        """Revoke every token of a tenant; return how many did count."""
         return self._revoke(TOKEN.c.tenant == tenant, now)
 
     def _those(self, *which: sa.ColumnElement[bool]) -> tuple[StoredToken, ...]:

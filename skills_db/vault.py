@@ -32,8 +32,8 @@ from .vault_entries import (
     NEVER_PURGED,
     AuditLine,
     Form,
-    Known,
     ManyShown,
+    NewEntries,
     Note,
     Person,
     PersonValue,
@@ -58,8 +58,8 @@ __all__ = [
     "TOKEN_CHARS",
     "AuditLine",
     "Form",
-    "Known",
     "ManyShown",
+    "NewEntries",
     "Note",
     "Person",
     "PersonValue",
@@ -241,7 +241,7 @@ class Vault:
                 self._keys.spend(keys, token)
         return found
 
-    def known(self, scope: str, after: int = 0, *, most: int = SCOPE_VALUES_MAX) -> Known:
+    def known(self, scope: str, after: int = 0, *, most: int = SCOPE_VALUES_MAX) -> NewEntries:
         """Return the scope's entries whose number is above `after`, in order, but only the newest `most`."""
         keys = self._keys.of_scope(scope)
         with self._database.read() as connection:
@@ -249,10 +249,10 @@ class Vault:
             purges = connection.execute(_PURGES, {"scope": keys.name}).scalar_one_or_none()
             purges = NEVER_PURGED if purges is None else purges
             if newest <= after:
-                return Known((), purges)
+                return NewEntries((), purges)
             wanted = {"scope": keys.name, "now": time.time(), "after": after, "most": most}
             found = connection.execute(_NEWEST, wanted).all()
-        return Known(tuple(self._opened(keys, row) for row in reversed(found)), purges)
+        return NewEntries(tuple(self._opened(keys, row) for row in reversed(found)), purges)
 
     def scopes(self) -> list[str]:
         """Return what the database, and so the audit, calls the scopes that have values."""

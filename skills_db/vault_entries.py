@@ -77,7 +77,7 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class NewEntries:
     """The newest of what a scope got since it was last asked.
 
     Where `purges` has changed, entries of the scope have gone too: begin anew. It is `NEVER_PURGED` where the scope has

@@ -61,7 +61,7 @@ def is_wrapped(database: Database) -> bool:
 
 
 def wrap(database: Database, root: bytes, keys: Sequence[bytes]) -> None:
-    """Have these keys open the root from now on, and no others."""
+    """Let these keys open the root from now on, and no others."""
     with database.transaction() as connection:
         if database.is_file:
             connection.exec_driver_sql("PRAGMA secure_delete = ON")  # the page that is left keeps no old one

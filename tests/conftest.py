@@ -30,7 +30,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="session", autouse=True)
 def shared_certificates() -> Iterator[None]:
-    """Have the HTTP clients of this process trust by one context: each read all certificates, which takes 25 ms."""
+    """Share one trust context among the HTTP clients of this process: each read all certificates, which takes 25 ms."""
     import httpcore2
 
     with pytest.MonkeyPatch.context() as patched:

@@ -214,7 +214,7 @@ def _draws_more(item: pytest.Item) -> bool:
 
 
 def _draw_few(item: pytest.Item) -> None:
-    """Have a test of Hypothesis draw `_EXAMPLES` examples at most."""
+    """Bound a test of Hypothesis to `_EXAMPLES` examples."""
     if _draws_more(item):
         test = getattr(item.obj, "__func__", item.obj)
         setattr(test, _SETTINGS, settings(getattr(test, _SETTINGS), max_examples=_EXAMPLES))

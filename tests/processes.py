@@ -14,7 +14,7 @@ _others: set[psutil.Process] = set()
 
 
 def alive(pid: int) -> bool:
-    """Say whether a process runs; one that waits to be reaped does not."""
+    """Return whether a process runs; one that waits to be reaped does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):

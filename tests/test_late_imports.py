@@ -34,6 +34,45 @@ names a submodule first may get half a package. So each package is either import
 own name, wherever it is imported.
 """
 
+NOT_AT_THE_START = {
+    "sandbox.container": "container_pool",
+    "sandbox.dialect": "compiling facades guest_modules namespace",
+    "sandbox.guest": "runtime",
+    "sandbox.guest_api": "data_helpers hosted",
+    "sandbox.host": "readers",
+    "sandbox.report": "substitutes",
+    "server.base.startup": "packages",
+    "server.base.storage": "stored_definitions",
+    "server.base.telemetry": "exporting",
+    "server.interfaces.console": "rendering",
+    "server.interfaces.protocol.web": "http_serving",
+    "server.privacy": "reader remote",
+    "server.privacy.tokens.forms": "escapes form_index",
+    "server.privacy.tokens": "restoring sanitizer",
+    "server.use_cases.managed_python": "first_need",
+    "server.use_cases.replicas": "replicas",
+    "server.use_cases.runs.background": "background_listing",
+    "server.use_cases.runs": "hidden_transcripts",
+    "server.use_cases.tenants": "commanding",
+    "server.use_cases.upstream_tools": "tool_arguments",
+    "skills_db.audit": "audit_store",
+    "skills_db": "engine runs skill_folders skills tokens vault vault_keys vault_root workspace_files",
+    "skills_db.journal": "background_store journal_store",
+    "skills_db.shared_state": "documents notices part_store",
+    "skills_db.sign_ins": "sign_in_flows sign_in_store",
+    "skills_db.tenants": "schemas shelf tenant_store",
+    "tools_registry": "catalog definitions",
+    "tools_registry.clients": "importing",
+    "tools_registry.describing": "details effects examples learned placeholders schemas signatures",
+    "tools_registry.search": "indexing ranking usage",
+    "tools_registry.sign_in": "authorization browsers token_endpoint",
+    "tools_registry.upstream": "injection upstreams",
+    "workspace.objects": "bucket cache_place store_url stored_archive stored_files stored_workspace",
+}
+"""Modules of sealab by package that a server imports when it first needs them; `startup/test_start.py` sees to it."""
+
+OTHERS_MAX = 150
+
 ENTRIES = {
     "database": "from sealab.skills_db.engine import open_database; open_database(None, home()).close()",
     "vault": "from sealab.skills_db.vault import Vault",
@@ -151,6 +190,47 @@ def test_what_is_imported_late_is_imported_by_one_module_or_by_its_own_name_firs
                     seen.add(package)
     assert wrong == []
     assert all((ROOT / door).is_file() for door in LATE.values() if door)
+
+
+def test_few_other_imports_stand_in_functions() -> None:
+    needed = {f"{package}.{name}" for package, names in NOT_AT_THE_START.items() for name in names.split()}
+    others = [
+        f"{file.relative_to(ROOT)}:{line} imports {module}"
+        for folder in ("sandbox", *FOLDERS)
+        for file in sorted((ROOT / folder).rglob("*.py"))
+        if not {"guest_modules", "examples"} & {*file.parts}
+        for module, line in _within_functions(file)
+        if module.partition(".")[0] not in LATE and module not in needed
+    ]
+    assert len(others) <= OTHERS_MAX, others
+
+
+def _within_functions(file: Path) -> Iterator[tuple[str, int]]:
+    """Give what the functions of a file import, by its whole name without `sealab`."""
+    package = file.relative_to(ROOT).parts[:-1]
+    statements = {
+        node.lineno: node
+        for scope in _scopes(ast.parse(file.read_text(encoding="utf-8")))
+        if not isinstance(scope, ast.Module)
+        for node in ast.walk(scope)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    for line, node in statements.items():
+        if isinstance(node, ast.Import):
+            yield node.names[0].name, line
+        elif not node.level:
+            yield node.module or "", line
+        else:
+            source = ROOT.joinpath(*package[: len(package) - node.level + 1], *(node.module or "").split("."))
+            is_package = source.is_dir()
+            names = (
+                [source / node.names[0].name] if is_package and _is_module(source / node.names[0].name) else [source]
+            )
+            yield ".".join(names[0].relative_to(ROOT).parts), line
+
+
+def _is_module(path: Path) -> bool:
+    return path.with_suffix(".py").is_file() or path.is_dir()
 
 
 def _scopes(tree: ast.Module) -> Iterator[ast.AST]:

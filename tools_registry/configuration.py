@@ -126,7 +126,7 @@ class ServerConfig:
     token_exchange: TokenExchange | None = None
 
     def permits(self, tool: str) -> bool:
-        """Say whether a tool of this name may be seen and called; `deny` wins over `allow`."""
+        """Return whether a tool of this name may be seen and called; `deny` wins over `allow`."""
         if any(fnmatchcase(tool, pattern) for pattern in self.deny):
             return False
         return self.allow is None or any(fnmatchcase(tool, pattern) for pattern in self.allow)

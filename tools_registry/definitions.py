@@ -20,7 +20,7 @@ from math import inf
 from pathlib import Path
 
 from .errors import DefinitionRefused
-from .models import NO_ARGUMENTS, Json, Provenance, Schema, Source, Tool
+from .models import NO_ARGUMENTS, DefinitionSource, Json, Provenance, Schema, Tool
 from .short_values import holds_more
 from .yaml_values import read_yaml
 
@@ -83,7 +83,7 @@ def read_folder(folder: Path) -> tuple[list[Definition], list[Problem]]:
         stem = os.path.splitext(file_name)[0]
         try:
             content = _content(path)
-            provenance = Provenance(Source.FILE, where)
+            provenance = Provenance(DefinitionSource.FILE, where)
             if isinstance(content, Mapping) and isinstance(content.get("tools"), list) and "name" not in content:
                 server = content.get("server")
                 of_list = _listed(
@@ -129,7 +129,7 @@ def tools_of(listed: object, server: str, version: str) -> tuple[list[Tool], lis
         return [], [Problem(server, "its list of tools is not a list. Ask its makers.")]
     # The server is the one that was asked, whatever the answer says.
     ours = [{**each, "server": server} if isinstance(each, Mapping) else each for each in listed]
-    return list(_listed(ours, server, Provenance(Source.UPSTREAM, version), problems)), problems
+    return list(_listed(ours, server, Provenance(DefinitionSource.UPSTREAM, version), problems)), problems
 
 
 def tool_of(content: object, server: str, provenance: Provenance) -> Tool:
@@ -154,7 +154,7 @@ def tool_of(content: object, server: str, provenance: Provenance) -> Tool:
         raise DefinitionRefused(f"the description of {name} is not a string. Give a string.")
     title = content.get("title")
     input_schema = _schema(content, "input_schema", "inputSchema", name, "parameters")
-    unknown = sorted(map(str, content.keys() - _KEYS)) if provenance.source is Source.FILE else []
+    unknown = sorted(map(str, content.keys() - _KEYS)) if provenance.source is DefinitionSource.FILE else []
     if input_schema is None and unknown:
         raise DefinitionRefused(
             f"{name} has no input_schema, but {', '.join(unknown)[:_KEYS_SHOWN_CHARS]}, which means nothing here. "
@@ -239,7 +239,7 @@ def _content(path: str) -> object:
 
 
 def _listed(listed: Sequence[object], server: str, provenance: Provenance, problems: list[Problem]) -> Iterator[Tool]:
-    where = provenance.where if provenance.source is Source.FILE else server
+    where = provenance.where if provenance.source is DefinitionSource.FILE else server
     for number, content in enumerate(listed, 1):
         try:
             yield tool_of(content, server, provenance)

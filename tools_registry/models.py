@@ -17,7 +17,7 @@ NO_ARGUMENTS: Schema = MappingProxyType({"type": "object"})
 _NONE: Mapping[str, Json] = MappingProxyType({})
 
 
-class Source(StrEnum):
+class DefinitionSource(StrEnum):
     """Where a definition was read."""
 
     FILE = "file"
@@ -28,7 +28,7 @@ class Source(StrEnum):
 class Provenance:
     """Where a tool is known from: the file below `tools/`, or the version of the server that listed it."""
 
-    source: Source
+    source: DefinitionSource
     where: str
 
 
@@ -46,7 +46,7 @@ class Tool:
     """As in MCP, in camelCase: `readOnlyHint destructiveHint idempotentHint openWorldHint title`."""
     use_cases: tuple[str, ...] = ()
     title: str = ""
-    provenance: Provenance = Provenance(Source.FILE, "")
+    provenance: Provenance = Provenance(DefinitionSource.FILE, "")
 
     @property
     def full_name(self) -> str:

@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 CARRIED = ("traceparent", "tracestate", "baggage")
 
 
-class Told(NamedTuple):
+class SdkTracing(NamedTuple):
     """What makes spans of the messages that come in, and what puts a context into those that go out."""
 
     tracer: Tracer
     inject: Callable[[MutableMapping[str, Any]], None]
 
 
-_told: Told | None = None
+_told: SdkTracing | None = None
 
 
-def trace_sdk(told: Told | None) -> None:
-    """Have the SDK make spans of what it serves, and put a context into what it sends; with None neither."""
+def trace_sdk(told: SdkTracing | None) -> None:
+    """Make the SDK open spans of what it serves, and put a context into what it sends; with None neither."""
     global _told  # noqa: PLW0603 - the SDK's names are the process's too
     _told = told
     untrace_sdk()
 
 
 def untrace_sdk() -> None:
-    """Have the SDK make no spans in this process but those of `trace_sdk`, and none of what it sends.
+    """Let the SDK open no spans in this process but those of `trace_sdk`, and none of what it sends.
 
     A server leaves its middleware out. A client has no such option in 2.3, so the two names that it uses are replaced.
     Raises ImportError for an SDK that lacks one of them.

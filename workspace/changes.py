@@ -53,7 +53,7 @@ Mark = tuple[int, ...]
 """What an entry was when it was read: it is read again only where it is another by now."""
 
 
-class WrittenFile(NamedTuple):
+class ChangedFile(NamedTuple):
     """A regular file that was written, or copied up by the kernel because it was opened for writing."""
 
     parts: tuple[str, ...]
@@ -68,7 +68,7 @@ class WrittenFile(NamedTuple):
 class Changes:
     """What was changed, by names below the workspace's root. `refused` says why an entry cannot come home."""
 
-    files: list[WrittenFile] = field(default_factory=list)
+    files: list[ChangedFile] = field(default_factory=list)
     folders: list[tuple[str, ...]] = field(default_factory=list)
     deleted: list[tuple[str, ...]] = field(default_factory=list)
     replaced: list[tuple[str, ...]] = field(default_factory=list)
@@ -124,7 +124,7 @@ class ChangedFolder:
             del self._known[gone]
         return changes
 
-    def is_known(self, file: WrittenFile) -> bool:
+    def is_known(self, file: ChangedFile) -> bool:
         """Return whether a file of that name was read before."""
         return digest("/".join(file.parts)) in self._known
 
@@ -184,7 +184,7 @@ class ChangedFolder:
         if is_mapped or (was_mapped and is_marked_so):
             content = yield from _content_digest(parts[-1], folder)
         if not is_marked_so or (was_mapped and known[DIGEST_BYTES:] != content):
-            changes.files.append(WrittenFile(parts, status.st_size, status.st_mtime_ns, mark, content))
+            changes.files.append(ChangedFile(parts, status.st_size, status.st_mtime_ns, mark, content))
         elif is_mapped:
             self._known[digest("/".join(parts))] = now + content
 
@@ -195,7 +195,7 @@ class ChangedFolder:
             changes.marks[name] = mark
 
     @contextlib.contextmanager
-    def open(self, file: WrittenFile) -> Iterator[int]:
+    def open(self, file: ChangedFile) -> Iterator[int]:
         """Open a file that was found, if it still is what it was. Raises `OSError`."""
         with contextlib.ExitStack() as stack:
             folder = self._handle
@@ -233,7 +233,7 @@ def _entries(folder: int) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _why_unspeakable(parts: tuple[str, ...]) -> str | None:
-    """Say why no caller could name it, or None."""
+    """Return why no caller could name it, or None."""
     try:
         name = Name.parse("/".join(parts))
     except NameRefused as refused:

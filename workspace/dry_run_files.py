@@ -16,7 +16,7 @@ from dataclasses import replace
 from .errors import NameRefused, NotAFile, NotFound
 from .names import DEPTH_MAX, Name, shown
 from .paths import Root, is_plain, refusing, write_all
-from .run_files import HERE, READ_BYTES_MAX, Entry, Mode, Place, RunFiles, Status, is_top
+from .run_files import HERE, READ_BYTES_MAX, FolderEntry, Mode, PathStatus, PathTarget, RunFiles, is_top
 from .store import File, Listing, Workspace
 
 _PIECE_BYTES = 1024 * 1024
@@ -108,7 +108,7 @@ class DryRunFiles(RunFiles):
         found = self._workspace.beside.walk((self._upper, *below))
         return [File.of(each._replace(parts=each.parts[1:])) for each in found if each.is_plain]
 
-    def open(self, path: str, mode: Mode) -> Status:
+    def open(self, path: str, mode: Mode) -> PathStatus:
         """Do what `RunFiles.open` does; a file of the workspace that is emptied is not copied first."""
         with self._turn:
             parts = self._parts(path)
@@ -121,7 +121,7 @@ class DryRunFiles(RunFiles):
                 self._remove_name(parts)
             return opened
 
-    def list(self, path: str) -> list[Entry]:
+    def list(self, path: str) -> list[FolderEntry]:
         """List what both layers have in a folder."""
         with self._turn:
             parts = self._parts(path)
@@ -129,7 +129,7 @@ class DryRunFiles(RunFiles):
                 return super().list(path)
             if not self.status(path).is_folder:
                 raise NotAFile(f"{shown(path)} is a file, not a folder.", errno.ENOTDIR)
-            found: dict[str, Entry] = {}
+            found: dict[str, FolderEntry] = {}
             if not self._is_removed(parts) and self._is_folder(self._lower_state(parts)):
                 below = self._entries(super()._place_of(path, Name(parts)))
                 found = {entry.name: entry for entry in below if (*parts, entry.name) not in self._removed}
@@ -178,15 +178,15 @@ class DryRunFiles(RunFiles):
             return False
         return True
 
-    def _place_of(self, path: str, name: Name) -> Place:
+    def _place_of(self, path: str, name: Name) -> PathTarget:
         if self._upper is not None and self.hides(name.parts):
             return self._upper_place(path, name.parts)
         return super()._place_of(path, name)
 
-    def _upper_place(self, path: str, parts: tuple[str, ...]) -> Place:
-        return Place(path, Name((self._own_layer(), *parts)), self._workspace.beside)
+    def _upper_place(self, path: str, parts: tuple[str, ...]) -> PathTarget:
+        return PathTarget(path, Name((self._own_layer(), *parts)), self._workspace.beside)
 
-    def _changeable(self, place: Place, *, makes: bool = False) -> Place:
+    def _changeable(self, place: PathTarget, *, makes: bool = False) -> PathTarget:
         place = super()._changeable(place, makes=makes)
         parts = self._parts(place.path)
         if not parts:
@@ -245,7 +245,7 @@ class DryRunFiles(RunFiles):
         return self._upper
 
     def _remove_name(self, parts: tuple[str, ...]) -> None:
-        """Have only the upper layer be asked for a name from now on."""
+        """Ask only the upper layer for a name from now on."""
         self._own_layer()
         self._removed.add(parts)
 

@@ -17,10 +17,10 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-from .changes import REFUSED_MAX, ChangedFolder, Changes, Steps, WrittenFile
+from .changes import REFUSED_MAX, ChangedFile, ChangedFolder, Changes, Steps
 from .errors import NotAFile, NotFound, WorkspaceError
 from .names import LANDING_PREFIX, PART_PREFIX, Name
-from .paths import Folder, Found, is_plain, read_at, refusing
+from .paths import Folder, WalkedEntry, is_plain, read_at, refusing
 from .quota import Part
 from .store import Workspace
 
@@ -115,12 +115,12 @@ def read_kept(
 
 @dataclass(frozen=True, slots=True)
 class _Staged:
-    file: WrittenFile
+    file: ChangedFile
     leaf: str
     """Its name beside the workspace."""
 
 
-_Take = Callable[[WrittenFile, int], Steps[None]]
+_Take = Callable[[ChangedFile, int], Steps[None]]
 """Takes a file that is open. Raises `OSError`, `WorkspaceError`."""
 
 
@@ -130,7 +130,7 @@ class _Landing:
         self._changed = changed
         self._begun_ns = begun_ns
 
-    def _was_overtaken(self, file: WrittenFile, source: int) -> bool:
+    def _was_overtaken(self, file: ChangedFile, source: int) -> bool:
         """Return whether another changed a file since the run began, which itself may only have opened it.
 
         The kernel copies what is opened for writing, with its time. What the run wrote itself has a time of the run,
@@ -143,7 +143,7 @@ class _Landing:
         status = self._status(file.parts)
         return status is not None and status.st_ctime_ns >= self._begun_ns
 
-    def is_as_before(self, file: WrittenFile, source: int) -> Steps[bool]:
+    def is_as_before(self, file: ChangedFile, source: int) -> Steps[bool]:
         """Return whether an open file of the run is what the workspace has."""
         before = self._before(Name(file.parts))
         if before is None:
@@ -191,7 +191,7 @@ class _Landing:
             with ledger.locked():
                 ledger.judge(more_bytes=written, more_entries=entries)
 
-    def _taken(self, file: WrittenFile, landed: Landed, take: _Take) -> Steps[None]:
+    def _taken(self, file: ChangedFile, landed: Landed, take: _Take) -> Steps[None]:
         """Take a file as `take` does, unless it stays behind, or is as it was before."""
         yield
         try:
@@ -205,7 +205,7 @@ class _Landing:
         except OSError as error:
             landed.not_kept["/".join(file.parts)] = error.strerror or "it cannot be read"
 
-    def _stage(self, stage: str, staged: list[_Staged], file: WrittenFile, source: int) -> Steps[None]:
+    def _stage(self, stage: str, staged: list[_Staged], file: ChangedFile, source: int) -> Steps[None]:
         """Copy a file to the folder beside the workspace."""
         leaf = secrets.token_hex(8)
         replaces = self._status(file.parts) is not None
@@ -243,12 +243,12 @@ class _Landing:
             return folder.status(parts[-1])
         return None
 
-    def _leaving(self, changes: Changes, landed: Landed) -> Steps[tuple[list[Found], set[tuple[str, ...]]]]:
+    def _leaving(self, changes: Changes, landed: Landed) -> Steps[tuple[list[WalkedEntry], set[tuple[str, ...]]]]:
         """Find what is deleted, the deepest first, and what stays since it is no plain file.
 
         Raises `WorkspaceError` where the workspace cannot be looked at.
         """
-        found: dict[tuple[str, ...], Found] = {}
+        found: dict[tuple[str, ...], WalkedEntry] = {}
         for each in self._in_the_way(changes):
             if each is not None:
                 found[each.parts] = each
@@ -259,7 +259,7 @@ class _Landing:
             landed.not_kept["/".join(parts)] = "it is no regular file with one name, so it is not deleted"
         return sorted(found.values(), key=lambda each: -len(each.parts)), staying
 
-    def _in_the_way(self, changes: Changes) -> Iterator[Found | None]:
+    def _in_the_way(self, changes: Changes) -> Iterator[WalkedEntry | None]:
         """Give what is deleted, and None where nothing was found for a while."""
         written = {file.parts for file in changes.files}
         there = written | set(changes.folders)
@@ -275,19 +275,21 @@ class _Landing:
             yield from self._file_at(parts)
             yield None
 
-    def _below(self, parts: tuple[str, ...], *, itself: bool = False, folders_alone: bool = False) -> Iterator[Found]:
+    def _below(
+        self, parts: tuple[str, ...], *, itself: bool = False, folders_alone: bool = False
+    ) -> Iterator[WalkedEntry]:
         with contextlib.suppress(NotFound, NotAFile):
             status = self._status(parts)
             if status is None:
                 return
             if stat.S_ISDIR(status.st_mode):
                 if itself:
-                    yield Found(parts, 0, 0, is_folder=True, is_plain=False)
+                    yield WalkedEntry(parts, 0, 0, is_folder=True, is_plain=False)
                 yield from self._workspace.root.walk(parts)
             elif itself and not folders_alone:
                 yield _found(parts, status)
 
-    def _file_at(self, parts: tuple[str, ...]) -> Iterator[Found]:
+    def _file_at(self, parts: tuple[str, ...]) -> Iterator[WalkedEntry]:
         status = self._status(parts)
         if status is not None and not stat.S_ISDIR(status.st_mode):
             yield _found(parts, status)
@@ -316,7 +318,7 @@ class _Landing:
             moves.append(Part(partial(self._put, made, beside, landed), more_bytes, int(status is None)))
             yield
 
-    def _remove(self, found: Found, landed: Landed) -> None:
+    def _remove(self, found: WalkedEntry, landed: Landed) -> None:
         name = Name(found.parts)
         with (
             contextlib.suppress(NotFound),
@@ -373,7 +375,7 @@ class _Landing:
                 yield from self._taken(file, landed, partial(self._store_file, landed))
         self._changed.remember(changes)
 
-    def _store_file(self, landed: Landed, file: WrittenFile, source: int) -> Steps[None]:
+    def _store_file(self, landed: Landed, file: ChangedFile, source: int) -> Steps[None]:
         name = str(Name(file.parts))
         is_new = self._status(file.parts) is None
         try:
@@ -402,16 +404,16 @@ def _upwards(parts: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     return (parts[:count] for count in range(1, len(parts) + 1))
 
 
-def _note_the_rest(leaving: list[Found], staged: list[_Staged], landed: Landed, why: str) -> None:
+def _note_the_rest(leaving: list[WalkedEntry], staged: list[_Staged], landed: Landed, why: str) -> None:
     """Note of a change that ended in the middle what was not done; the rest was."""
     left = {"/".join(made.file.parts) for made in staged} - {*landed.new, *landed.changed}
     left |= {"/".join(found.parts) for found in leaving if not found.is_folder} - {*landed.deleted, *landed.changed}
     landed.not_kept.update(dict.fromkeys(sorted(left), why))
 
 
-def _found(parts: tuple[str, ...], status: os.stat_result) -> Found:
+def _found(parts: tuple[str, ...], status: os.stat_result) -> WalkedEntry:
     size = status.st_size if stat.S_ISREG(status.st_mode) else 0
-    return Found(parts, size, status.st_mtime_ns, stat.S_ISDIR(status.st_mode), is_plain(status))
+    return WalkedEntry(parts, size, status.st_mtime_ns, stat.S_ISDIR(status.st_mode), is_plain(status))
 
 
 def _copy(source: int, folder: Folder, leaf: str, *, sync: bool) -> Steps[None]:

@@ -96,7 +96,7 @@ def _way_of_opening(root: int) -> _Open:
     return _open_by_steps
 
 
-class Found(NamedTuple):
+class WalkedEntry(NamedTuple):
     """One entry met on a walk. `parts` start at the root; a folder's `size` is 0."""
 
     parts: tuple[str, ...]
@@ -277,7 +277,7 @@ class Root:
                 return self.open_folder(parts[:depth]), tuple(parts[depth:])
         raise Unavailable("The workspace folder was removed. Restart sealab to make it anew.")
 
-    def walk(self, parts: tuple[str, ...] = (), *, shown_as: Name | None = None) -> Iterator[Found]:
+    def walk(self, parts: tuple[str, ...] = (), *, shown_as: Name | None = None) -> Iterator[WalkedEntry]:
         """Visit every entry below a folder, in no order, links not followed, at most `DEPTH_MAX` deep.
 
         From above, `.runs` and runs' temporary folders are left out; entries that vanish on the way always are. Raises
@@ -287,7 +287,7 @@ class Root:
             yield from _walk(folder, parts)
 
 
-def _walk(folder: Folder, parts: tuple[str, ...]) -> Iterator[Found]:
+def _walk(folder: Folder, parts: tuple[str, ...]) -> Iterator[WalkedEntry]:
     with os.scandir(folder._handle) as entries:
         for entry in entries:
             if not parts and (entry.name == RUNS or entry.name.startswith(TEMPORARY_PREFIX)):
@@ -299,7 +299,7 @@ def _walk(folder: Folder, parts: tuple[str, ...]) -> Iterator[Found]:
             here = (*parts, entry.name)
             is_folder = stat.S_ISDIR(status.st_mode)
             size = status.st_size if stat.S_ISREG(status.st_mode) else 0
-            yield Found(here, size, status.st_mtime_ns, is_folder, is_plain(status))
+            yield WalkedEntry(here, size, status.st_mtime_ns, is_folder, is_plain(status))
             if is_folder and len(here) < DEPTH_MAX:
                 try:
                     deeper = folder.enter(entry.name)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from .errors import NotAFile, NotFound, QuotaFull, Unavailable
 from .names import PART_PREFIX, TEMPORARY_PREFIX, Name
-from .paths import Found, Root, refusing
+from .paths import Root, WalkedEntry, refusing
 
 RECOUNT_SECONDS = 30.0
 RECOUNT_FULL_SECONDS = 1.0
@@ -139,7 +139,7 @@ class Ledger:
         with refusing(LEDGER):
             os.pwrite(self._handle, _RECORD.pack(_MAGIC, self.used_bytes, self.entries, changing), 0)
 
-    def recount(self, visit: Callable[[Found], None] = lambda _: None) -> None:
+    def recount(self, visit: Callable[[WalkedEntry], None] = lambda _: None) -> None:
         """Count every file; call with the lock held. What a killed write left behind is removed on the way.
 
         `visit` is shown every entry of the workspace; runs' temporary files, which lie beside it, count as well.
@@ -164,12 +164,12 @@ class Ledger:
         self._counted_at = time.monotonic()
         self._note(changing=False)
 
-    def _temporary(self) -> Iterator[Found]:
+    def _temporary(self) -> Iterator[WalkedEntry]:
         """Visit the runs' temporary folders and what is in them."""
         with self._beside.open_folder(()) as top:
             folders = [name for name in top.names() if name.startswith(TEMPORARY_PREFIX)]
         for name in folders:
-            yield Found((name,), 0, 0, is_folder=True, is_plain=False)
+            yield WalkedEntry((name,), 0, 0, is_folder=True, is_plain=False)
             yield from self._beside.walk((name,))
 
     @contextlib.contextmanager

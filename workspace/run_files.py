@@ -42,7 +42,7 @@ _OFFSET_MAX = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class PathStatus:
     """What stands at a path: its identity, size in bytes, and last change in nanoseconds since 1970."""
 
     identity: str
@@ -51,22 +51,22 @@ class Status:
     modified_ns: int
 
     @classmethod
-    def of(cls, status: os.stat_result) -> Status:
+    def of(cls, status: os.stat_result) -> PathStatus:
         """Describe what the kernel says of a plain file or a folder."""
         is_folder = stat.S_ISDIR(status.st_mode)
         return cls(_identity(status), is_folder, 0 if is_folder else status.st_size, status.st_mtime_ns)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FolderEntry:
     """One entry of a folder."""
 
     name: str
-    status: Status
+    status: PathStatus
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PathTarget:
     """Where a path leads: a name below `root`, which is the workspace's or the one beside it."""
 
     path: str
@@ -125,7 +125,7 @@ class RunFiles:
                 found += 0 if status.st_nlink else status.st_size
         return found
 
-    def open(self, path: str, mode: Mode) -> Status:
+    def open(self, path: str, mode: Mode) -> PathStatus:
         """Find, create or empty a plain file, as `open` does in this mode."""
         if mode not in get_args(Mode):
             raise NameRefused(f"The mode {shown(str(mode))} is unknown. Use one of {', '.join(get_args(Mode))}.")
@@ -140,9 +140,9 @@ class RunFiles:
                 handle = self._opened(self._changeable(place), writable=True)
             else:
                 handle = self._opened_for_change(place, mode)
-            return Status.of(os.fstat(handle))
+            return PathStatus.of(os.fstat(handle))
 
-    def _opened_for_change(self, place: Place, mode: str) -> int:
+    def _opened_for_change(self, place: PathTarget, mode: str) -> int:
         place = self._changeable(place, makes=True)
         name, ledger = place.name, self._workspace.ledger
         with ledger.locked(), refusing(name), place.root.open_folder(name.folder) as folder:
@@ -216,13 +216,13 @@ class RunFiles:
                 if handle is not None:
                     os.close(handle)
 
-    def status(self, path: str) -> Status:
+    def status(self, path: str) -> PathStatus:
         """Look at a plain file or a folder."""
         with self._turn:
             place = self._place(path)
             name = place.name
             if place.is_top or not name.parts:
-                return Status(place.path, is_folder=True, size=0, modified_ns=0)
+                return PathStatus(place.path, is_folder=True, size=0, modified_ns=0)
             self._bring(place)
             with refusing(name), place.root.open_folder(name.folder) as folder:
                 found = folder.status(name.leaf)
@@ -230,14 +230,14 @@ class RunFiles:
                 raise _not_found(path)
             if not (is_plain(found) or stat.S_ISDIR(found.st_mode)):
                 raise NotAFile(f"{shown(path)} is not a regular file. Choose another name.", errno.ELOOP)
-            return Status.of(found)
+            return PathStatus.of(found)
 
-    def list(self, path: str) -> list[Entry]:
+    def list(self, path: str) -> list[FolderEntry]:
         """List the plain files and folders of a folder, sorted by name."""
         with self._turn:
             place = self._place(path)
             if path == "/":
-                return [Entry(each[1:], Status(each, True, 0, 0)) for each in (TEMPORARY, HERE)]
+                return [FolderEntry(each[1:], PathStatus(each, True, 0, 0)) for each in (TEMPORARY, HERE)]
             if path == TEMPORARY and self._temporary is None:
                 return []
             if place.is_kept_run and not place.name.parts:
@@ -246,14 +246,14 @@ class RunFiles:
                 raise NotAFile(f"{shown(path)} is a file, not a folder.", errno.ENOTDIR)
             return sorted(self._entries(place), key=lambda entry: entry.name)
 
-    def _entries(self, place: Place) -> Sequence[Entry]:
+    def _entries(self, place: PathTarget) -> Sequence[FolderEntry]:
         """Return what stands in a folder that is there."""
         name = place.name
         if place.root is self._workspace.root:
             self._workspace.bring_folder(name.parts)
         with refusing(name), place.root.open_folder(name.parts) as folder:
             return [
-                Entry(leaf, Status.of(status))
+                FolderEntry(leaf, PathStatus.of(status))
                 for leaf, status in folder.entries()
                 if (is_plain(status) or stat.S_ISDIR(status.st_mode))
                 and speakable(leaf)
@@ -344,7 +344,7 @@ class RunFiles:
                         ) from None
 
     @staticmethod
-    def _judge_depth(place: Place, goal: Name) -> None:
+    def _judge_depth(place: PathTarget, goal: Name) -> None:
         """Refuse to move a folder so deep that what it holds could neither be named nor counted."""
         source = place.name.parts
         depth = max((len(found.parts) for found in place.root.walk(source)), default=len(source))
@@ -356,7 +356,7 @@ class RunFiles:
             raise NameRefused("The folder would be too deep there. Move it further up.", errno.ENAMETOOLONG)
 
     def set_modified(self, path: str, modified_ns: int) -> None:
-        """Say when a plain file was last changed; a folder is left as it is."""
+        """Set when a plain file was last changed; a folder is left as it is."""
         _judge_number(modified_ns)
         with self._turn:
             place = self._changeable(self._place(path))
@@ -374,17 +374,17 @@ class RunFiles:
         return False
 
     def sync(self, identity: str) -> None:
-        """Have what was written to an open file be where the workspace keeps its files: in a folder it is."""
+        """Store what was written to an open file where the workspace keeps its files: in a folder it is there."""
 
     def settle(self) -> None:
-        """Have all that was written be where the workspace keeps its files: in a folder it is."""
+        """Store all that was written where the workspace keeps its files: in a folder it is there."""
 
-    def _bring(self, place: Place, *, content: bool = False) -> None:
-        """Have the folder hold what the workspace has at a name, where that is kept elsewhere."""
+    def _bring(self, place: PathTarget, *, content: bool = False) -> None:
+        """Bring into the folder what the workspace has at a name, where that is kept elsewhere."""
         if place.root is self._workspace.root:
             self._workspace.bring(place.name.parts, content=content)
 
-    def _place(self, path: str, *, is_new: bool = False) -> Place:
+    def _place(self, path: str, *, is_new: bool = False) -> PathTarget:
         """Judge a path by its letters. What has a name that nothing can have is not there, where it is not made."""
         try:
             return self._judged_place(path)
@@ -393,16 +393,16 @@ class RunFiles:
                 raise
             raise _not_found(path) from None
 
-    def _judged_place(self, path: str) -> Place:
+    def _judged_place(self, path: str) -> PathTarget:
         if self._closed:
             raise NotFound("The run has ended. Nothing more is done for it.")
         if type(path) is str:
             # Until there is a folder nothing is found in it: this name can be no one's.
             temporary = self._temporary or TEMPORARY_PREFIX
             if path in {"/", HERE}:
-                return Place(path, Name(()), self._workspace.root)
+                return PathTarget(path, Name(()), self._workspace.root)
             if path == TEMPORARY:
-                return Place(path, Name((temporary,)), self._workspace.beside)
+                return PathTarget(path, Name((temporary,)), self._workspace.beside)
             if path.startswith(f"{HERE}/"):
                 name = Name.parse(path[len(HERE) + 1 :])
                 return self._kept_place(path, name) if name.reserved else self._place_of(path, name)
@@ -410,19 +410,19 @@ class RunFiles:
                 name = Name.parse(path[len(TEMPORARY) + 1 :])
                 if len(name.parts) >= DEPTH_MAX:
                     raise NameRefused(f"{shown(path)} is too deep.", errno.ENAMETOOLONG)
-                return Place(path, Name((temporary, *name.parts)), self._workspace.beside)
+                return PathTarget(path, Name((temporary, *name.parts)), self._workspace.beside)
         raise _not_found(path)
 
-    def _place_of(self, path: str, name: Name) -> Place:
+    def _place_of(self, path: str, name: Name) -> PathTarget:
         """Return where a name of the workspace leads."""
-        return Place(path, name, self._workspace.root)
+        return PathTarget(path, name, self._workspace.root)
 
-    def _kept_place(self, path: str, name: Name) -> Place:
+    def _kept_place(self, path: str, name: Name) -> PathTarget:
         kept_at = Name(self._workspace.settled_at(name, self._owner))
         self._workspace.bring_kept(kept_at.parts)
-        return Place(path, kept_at, self._workspace.beside, is_kept_run=True)
+        return PathTarget(path, kept_at, self._workspace.beside, is_kept_run=True)
 
-    def _changeable(self, place: Place, *, makes: bool = False) -> Place:
+    def _changeable(self, place: PathTarget, *, makes: bool = False) -> PathTarget:
         """Return the place of what is going to be changed; one that it `makes` may need the run's temporary folder."""
         if place.is_kept_run or place.path == "/":
             raise Reserved(f"{shown(place.path)} cannot be changed. Write to a name of your own.")
@@ -445,13 +445,13 @@ class RunFiles:
         self._made.append(made)
         return made
 
-    def _opened(self, place: Place, *, writable: bool) -> int:
+    def _opened(self, place: PathTarget, *, writable: bool) -> int:
         if place.is_kept_run and writable:
             raise Reserved(f"{shown(place.path)} cannot be changed. Write to a name of your own.")
         handle, status = place.root.open_file(place.name, os.O_RDWR if writable else os.O_RDONLY)
         return self._keep(handle, status, writable=writable)
 
-    def _found(self, place: Place, identity: str, *, writable: bool) -> int:
+    def _found(self, place: PathTarget, identity: str, *, writable: bool) -> int:
         """Return the descriptor of an open file, opened again by its path where it was let go."""
         for key in ((identity, True), (identity, False)):
             handle = self._handles.get(key)

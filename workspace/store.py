@@ -36,7 +36,7 @@ from .names import (
     shown,
     speakable,
 )
-from .paths import Folder, Found, Root, judge, read_at, refusing, write_all
+from .paths import Folder, Root, WalkedEntry, judge, read_at, refusing, write_all
 from .quota import Ledger
 
 Encoding: TypeAlias = Literal["utf-8", "base64"]
@@ -57,7 +57,7 @@ _sync = getattr(os, "fdatasync", os.fsync)
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WriteResult:
     """What `write` did: `size` is the whole file's, in bytes."""
 
     filename: str
@@ -65,7 +65,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class FileSlice:
     """A slice of a file. `size` is the whole file's in bytes; `truncated` says that more follows this slice."""
 
     filename: str
@@ -83,7 +83,7 @@ class File:
     modified: str
 
     @classmethod
-    def of(cls, found: Found) -> File:
+    def of(cls, found: WalkedEntry) -> File:
         """Describe what was found."""
         return cls("/".join(found.parts), found.size, _iso(found.modified_ns))
 
@@ -158,7 +158,7 @@ class Workspace:
             self.ledger.recount()
 
     def trouble(self) -> str | None:
-        """Say what keeps files from being had, where they are kept elsewhere; None while nothing does."""
+        """Return what keeps files from being had, where they are kept elsewhere; None while nothing does."""
         return None
 
     def check(self) -> None:
@@ -176,18 +176,18 @@ class Workspace:
         self.close()
 
     def bring(self, parts: tuple[str, ...], *, content: bool = False) -> None:
-        """Have the folder hold what the workspace has at a name, with its content or without: a folder has it."""
+        """Bring into the folder what the workspace has at a name, with its content or without: a folder has it."""
 
     def bring_folder(self, parts: tuple[str, ...]) -> None:
-        """Have the folder hold what the workspace has directly below a name: a folder has it."""
+        """Bring into the folder what the workspace has directly below a name: a folder has it."""
 
     @contextlib.contextmanager
     def brought_whole(self) -> Iterator[None]:
-        """Have the folder hold all files with their content, for code that reads it by itself: a folder has them."""
+        """Bring into the folder all files with their content, for code that reads it by itself: a folder has them."""
         yield
 
     def bring_kept(self, parts: tuple[str, ...]) -> None:
-        """Have the folder beside hold what is kept of the run at a place there: a folder has it."""
+        """Bring into the folder beside what is kept of the run at a place there: a folder has it."""
 
     def close(self) -> None:
         """Close the folder. May be called twice."""
@@ -199,7 +199,7 @@ class Workspace:
         self.root.close()
 
     def before_runs_are_read(self, settle: Settle) -> None:
-        """Have `settle` called before anything in `.runs` is read or listed: by the archive, so that it is there."""
+        """Call `settle` before anything in `.runs` is read or listed: the archive sets it."""
         self._settle_runs = settle
 
     def write(
@@ -209,7 +209,7 @@ class Workspace:
         *,
         encoding: Encoding = "utf-8",
         append: bool = False,
-    ) -> Written:
+    ) -> WriteResult:
         """Write a file, making its folders; `append` adds to what is there.
 
         `content` is text, or base64 text with that encoding, or bytes, which are taken as they are. Raises
@@ -238,7 +238,7 @@ class Workspace:
                 except OSError:
                     self._prune(name.folder)
                     raise
-        return Written(str(name), size)
+        return WriteResult(str(name), size)
 
     def _append(self, name: Name, data: bytes) -> None:
         handle, status = self.root.open_file(name, os.O_WRONLY | os.O_APPEND)
@@ -258,7 +258,7 @@ class Workspace:
         *,
         encoding: Encoding = "utf-8",
         owner: str | None = None,
-    ) -> Contents:
+    ) -> FileSlice:
         """Read a slice of a file as text or as base64.
 
         `offset` and `limit` count characters of a text, and bytes with base64; None is all that follows, up to
@@ -285,10 +285,10 @@ class Workspace:
                     raise NotFound(f"{shown(filename)} was dropped while it was read. Only the last runs are kept.")
         finally:
             os.close(handle)
-        return Contents(filename, content, status.st_size, truncated)
+        return FileSlice(filename, content, status.st_size, truncated)
 
     def settle_runs(self) -> None:
-        """Have all runs that ended kept, whoever's they are."""
+        """Archive all runs that ended, whoever's they are."""
         self._settle_runs(None, None)
 
     def settled_at(self, name: Name, owner: str | None) -> tuple[str, ...]:
@@ -305,7 +305,7 @@ class Workspace:
         with contextlib.suppress(WorkspaceError, OSError), self.ledger.locked():
             found = sorted(self.beside.walk((name,)), key=lambda entry: -len(entry.parts))
             gone_bytes = gone = 0
-            for entry in (*found, Found((name,), 0, 0, is_folder=True, is_plain=False)):
+            for entry in (*found, WalkedEntry((name,), 0, 0, is_folder=True, is_plain=False)):
                 with contextlib.suppress(WorkspaceError, OSError), self.beside.open_folder(entry.parts[:-1]) as folder:
                     (folder.remove if entry.is_folder else folder.unlink)(entry.parts[-1])
                     gone_bytes += entry.size
@@ -354,7 +354,7 @@ class Workspace:
         """
         name = Name.parse_folder(subpath)
         kept_at = self.settled_at(name, owner) if name.reserved else ()
-        found: list[Found] = []
+        found: list[WalkedEntry] = []
         with self.ledger.locked():
             if name.reserved:
                 found.extend(self._kept(kept_at, name, owner))
@@ -372,7 +372,7 @@ class Workspace:
             quota_bytes=self.ledger.quota_bytes,
         )
 
-    def _kept(self, at: tuple[str, ...], name: Name, owner: str | None) -> Iterator[Found]:
+    def _kept(self, at: tuple[str, ...], name: Name, owner: str | None) -> Iterator[WalkedEntry]:
         """Visit what is kept of the owner's runs at a place beside the workspace."""
         for entry in self.beside.walk(at, shown_as=name):
             run_id = run_in(entry.parts[0])
@@ -539,7 +539,7 @@ def _read_text(handle: int, size: int, offset: int, limit: int | None, name: Nam
             return "".join(pieces), position < size
 
 
-def _listable(entry: Found) -> bool:
+def _listable(entry: WalkedEntry) -> bool:
     return entry.is_plain and speakable("/".join(entry.parts))
 
 

@@ -74,7 +74,7 @@ def share_processors(share: float, *, group: str | None = None) -> None:
 
 
 def where() -> str | None:
-    """Say in which directories groups for memory and processes can be made, or None where they cannot."""
+    """Return in which directories groups for memory and processes can be made, or None where they cannot."""
     places = _places("memory", "pids")
     if {"memory", "pids"} - {kind for place in places for kind in place.limits}:
         return None
@@ -82,7 +82,7 @@ def where() -> str | None:
 
 
 def where_processors() -> str | None:
-    """Say in which directory groups for processors can be made, or None where they cannot."""
+    """Return in which directory groups for processors can be made, or None where they cannot."""
     return ", ".join(place.folder for place in _places("cpu")) or None
 
 

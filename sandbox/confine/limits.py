@@ -58,7 +58,7 @@ class Allowance:
 
     @classmethod
     def of(cls, limits: Limits, *, session: bool, processes: int = 0) -> Allowance:
-        """Say what a job's limits mean for its process.
+        """Return what a job's limits mean for its process.
 
         `processes` is 0 where code cannot start any. The CPU time is a net below the wall clock, which stops a run
         earlier.
@@ -176,7 +176,7 @@ class Bounds:
 
 
 def prefer_for_oom_kill() -> None:
-    """Have the kernel end this process, and those that it forks, before their host when memory runs out (proc(5))."""
+    """Make the kernel end this process, and those that it forks, before their host when memory runs out (proc(5))."""
     with suppress(OSError), open("/proc/self/oom_score_adj", "r+", encoding="ascii") as file:
         if int(file.read()) < _OOM_SCORE:
             file.seek(0)

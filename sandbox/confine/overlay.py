@@ -58,7 +58,7 @@ def lay_over(lower: str, upper: str, work: str, *, at: str) -> None:
 
 
 def see_anew(picked_fd: int) -> None:
-    """Have an overlay show the workspace as it is now, from the process that forked its worker. Raises OSError.
+    """Remount an overlay to show the workspace as it is now, from the process that forked its worker. Raises OSError.
 
     The kernel looks up a name of the workspace once, and then goes on showing the file that was there, or that there
     was none, as long as it remembers that.

@@ -34,7 +34,7 @@ def prove(plan: Plan) -> None:
 
 
 def self_test(plan: Plan) -> tuple[str, ...]:
-    """Say which of "file", "socket", "fork" and "exec" a worker of this plan could do: none, if the layers hold.
+    """Return which of "file", "socket", "fork" and "exec" a worker of this plan could do: none, if the layers hold.
 
     Costs one fork. Raises LevelMissing when the worker cannot be confined at all, OSError when it cannot be forked.
     """

@@ -19,10 +19,10 @@ from typing import Self
 from ..confine import Level
 from ..host.pool import Pool, PoolSettings
 from ..host.pools import Forwards, JobRunner
-from ..job import HostCalls, Isolation, Job, Outcome, Rebuild, Recorder
+from ..job import HostCalls, Isolation, Job, Outcome, Rebuild, TraceRecorder
 from ..wire.zygote_config import ZygoteConfig
 from . import engine, image
-from .container_workers import Containers, Setup
+from .container_workers import Containers, ContainerSetup
 from .engine import Engine
 from .image import ContainerImage
 
@@ -69,7 +69,7 @@ class ContainerPool(Forwards):
             await pool.ready()
 
     async def run(
-        self, job: Job, host_calls: HostCalls, recorder: Recorder | None = None, rebuild: Rebuild | None = None
+        self, job: Job, host_calls: HostCalls, recorder: TraceRecorder | None = None, rebuild: Rebuild | None = None
     ) -> Outcome:
         """Run one job in a container and report it; as `Pool.run`.
 
@@ -108,7 +108,7 @@ class ContainerPool(Forwards):
             if found.cpus_held:
                 inside = replace(inside, cpus=None)
             return Containers(
-                Setup(
+                ContainerSetup(
                     found,
                     settings.image,
                     code,

@@ -44,7 +44,7 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class ContainerSetup:
     """What all containers of a pool have in common.
 
     `code` is where sealab's own lies, as `image.code` gives it. `processes` is how many code may have, threads
@@ -88,7 +88,7 @@ def exit_told(said: Mapping[str, Any]) -> ProcessExit:
 class Containers:
     """The containers of one pool, as what makes its workers (`Launches`)."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: ContainerSetup) -> None:
         self._setup = setup
         self._free: list[_Container] = []
         self._all: set[_Container] = set()
@@ -116,7 +116,7 @@ class Containers:
         spare: bool = True,
         run_folder: str = "",  # noqa: ARG002 - a container shows the workspace read-only
     ) -> WorkerProcess:
-        """Have a worker made in a container that holds no other. Raises `WorkerLost`, `ContainerMissing`."""
+        """Make a worker in a container that holds no other. Raises `WorkerLost`, `ContainerMissing`."""
         if spare:
             await asyncio.sleep(SPARE_SECONDS)
         while self._free:
@@ -160,7 +160,7 @@ class Containers:
 class _Container:
     """One container, and the fork server in it."""
 
-    def __init__(self, setup: Setup, done: Callable[[_Container], None]) -> None:
+    def __init__(self, setup: ContainerSetup, done: Callable[[_Container], None]) -> None:
         self._setup = setup
         self._done = done
         self._name = new_name()
@@ -192,7 +192,7 @@ class _Container:
             _LOG.warning("Code in containers of %s reads workspace files by read_file() only.", setup.engine.title)
 
     async def fork(self, channel: socket.socket, output_fd: int) -> WorkerProcess:
-        """Have its fork server make a worker. Raises `WorkerLost`."""
+        """Make a worker through its fork server. Raises `WorkerLost`."""
         assert self._link is not None
         self._said = asyncio.get_running_loop().create_future()
         self._worker = worker = _ContainedWorker(self)
@@ -222,12 +222,12 @@ class _Container:
             self._link.begin()
 
     def kill_worker(self) -> None:
-        """Have its fork server end the worker."""
+        """End the worker through its fork server."""
         if self._link is not None and not self.gone:
             self._link.send(kill=True)
 
     def kill_from_thread(self, pid: int) -> None:
-        """Have its fork server end the worker of that number, where the link can be used from a thread."""
+        """End the worker of that number through its fork server, where the link can be used from a thread."""
         if self._link is not None:
             self._link.kill_from_thread(pid)
 
@@ -325,14 +325,14 @@ class _ContainedWorker(WorkerProcess):
         self.exit = asyncio.get_running_loop().create_future()
 
     def kill(self) -> None:
-        """Have the fork server end it; if that does not help within `KILL_SECONDS`, end the container."""
+        """End it through the fork server; if that does not help within `KILL_SECONDS`, end the container."""
         if self.exit.done() or self._overdue is not None:
             return
         self._container.kill_worker()
         self._overdue = asyncio.get_running_loop().call_later(KILL_SECONDS, self._container.end)
 
     def kill_from_thread(self) -> None:
-        """Have the fork server end it."""
+        """End it through the fork server."""
         self._container.kill_from_thread(self.pid)
 
     def begin(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from ..errors import WorkerLost
 from ..job import Json
-from ..wire.output import Output
+from ..wire.output import OutputBuffer
 from ..wire.zygote_config import PACKET_BYTES_MAX
 from . import messages
 
@@ -46,7 +46,7 @@ class DirectHostLink:
             self._control.send(json.dumps(words).encode())
 
     def kill_from_thread(self, pid: int) -> None:
-        """Have the worker of this number ended, whatever the loop does meanwhile."""
+        """End the worker of this number, whatever the loop does meanwhile."""
         with self._closing:
             if self._open:
                 self.send(kill=pid)
@@ -120,11 +120,11 @@ class StreamHostLink:
     def ask_for_worker(self, channel: socket.socket, output_fd: int, kill: Callable[[], None], **wanted: Json) -> None:
         """Ask for one, and forward what the host sends it; `kill` ends it once it can no longer be reached."""
         self.detach_worker()
-        self._forwarded = _ForwardedWorker(self, channel.dup(), Output(os.dup(output_fd)), kill)
+        self._forwarded = _ForwardedWorker(self, channel.dup(), OutputBuffer(os.dup(output_fd)), kill)
         self.send(fork=wanted)
 
     def begin(self) -> None:
-        """Have the output begin anew."""
+        """Begin the output anew."""
         self._send(messages.message(messages.BEGIN))
 
     def detach_worker(self) -> None:
@@ -155,7 +155,9 @@ HostLink = DirectHostLink | StreamHostLink
 class _ForwardedWorker:
     """The worker that there is: `channel` is the far end of the one that its `WorkerHandle` reads."""
 
-    def __init__(self, link: StreamHostLink, channel: socket.socket, shared: Output, kill: Callable[[], None]) -> None:
+    def __init__(
+        self, link: StreamHostLink, channel: socket.socket, shared: OutputBuffer, kill: Callable[[], None]
+    ) -> None:
         self._link = link
         self._channel = channel
         self._kill = kill

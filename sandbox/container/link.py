@@ -17,7 +17,7 @@ from typing import cast
 
 from ..job import Json
 from ..wire import output
-from ..wire.output import Output
+from ..wire.output import OutputBuffer
 from ..wire.zygote_config import PACKET_BYTES_MAX
 from . import messages
 
@@ -152,7 +152,7 @@ class StreamLink:
         ours, theirs = socket.socketpair()
         wanted = cast("Mapping[str, int]", words["fork"])
         output_fd = output.create(wanted["output_bytes"])
-        self._worker = _LinkedWorker(ours, Output(os.dup(output_fd)))
+        self._worker = _LinkedWorker(ours, OutputBuffer(os.dup(output_fd)))
         return Request(words, (theirs.detach(), output_fd))
 
     def _send(self, message: bytes) -> None:
@@ -223,7 +223,7 @@ Link = DirectLink | StreamLink
 class _LinkedWorker:
     """The worker that there is: this end of its channel, and its output buffer."""
 
-    def __init__(self, channel: socket.socket, shared: Output) -> None:
+    def __init__(self, channel: socket.socket, shared: OutputBuffer) -> None:
         self.channel = channel
         self.output = shared
         self.sent = 0

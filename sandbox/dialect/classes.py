@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple, Self, TypedDict, cast
 from ..guest.facade import Facade, Module
 from ..guest.ownership import is_guest_callable, is_guest_class, mark_body, mark_class
 from ..guest.real_classes import derives
-from ..guest_api.answers import Answer, AwaitableAnswer, AwaitableList, AwaitableText
+from ..guest_api.answers import AwaitableAnswer, AwaitableList, AwaitableText, DocumentedObject
 from . import metaclasses
 from .facades import gives
 from .metaclasses import GOVERNOR, AbstractMetaclass, Metaclass, governor_of, is_metaclass
@@ -175,7 +175,7 @@ OPAQUE: Final[Mapping[type, type]] = {
     Metaclass: type_of,
     AbstractMetaclass: abstract_metaclass,
     DictionaryView: dict,
-    Answer: dict,
+    DocumentedObject: dict,
     AwaitableAnswer: dict,
     AwaitableList: list,
     AwaitableText: str,
@@ -286,7 +286,7 @@ _statements: Final[dict[int, tuple[dict[str, object], dict[str, object]]]] = {}
 
 
 def _ask_metaclass(governor: type, name: str, bases: tuple[type, ...], body: dict[str, object], more: Any) -> object:
-    """Have a metaclass of the code's own make the class of a statement."""
+    """Make the class of a statement by a metaclass of the code's own."""
     _check_keys(body)
     implicit = {key: value for key, value in body.items() if key in _IMPLICIT}
     handed = {key: value for key, value in body.items() if key not in _IMPLICIT}

@@ -180,7 +180,7 @@ _KNOWN: Final = NATIVE | GUARDED | REFUSED | DECLARATIONS
 
 
 def judge(name: str) -> Verdict:
-    """Say what the attribute `name` may do. An unknown dunder is as private as `_x`."""
+    """Return what the attribute `name` may do. An unknown dunder is as private as `_x`."""
     if name in GUARDED:
         return Verdict.GUARDED
     if name in REFUSED:
@@ -244,7 +244,7 @@ def class_private(name: str, class_name: str | None) -> str:
 
 
 def why_refused(name: str) -> tuple[str, str | None]:
-    """Say why an attribute name is refused, and what to write instead where there is something."""
+    """Return why an attribute name is refused, and what to write instead where there is something."""
     if name in INSPECTION:
         return f"the attribute {name!r} leads to the interpreter's frames", None
     return f"the attribute {name!r} leads into the interpreter", _USE_INSTEAD.get(name)

@@ -17,7 +17,7 @@ from ..guest.trace import TRACE, ReplayDiverged
 from ..job import Json, Start
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
-from ..wire.output import Output
+from ..wire.output import OutputBuffer
 from . import compiling, event_loop, facades, guest_modules, names, namespace
 from .facades import identity, sealing, streams
 from .facades.stand_ins import random_seeds
@@ -33,7 +33,7 @@ class RestrictedPython:
     compiles_modules = True
 
     _channel: HostChannel
-    _output: Output
+    _output: OutputBuffer
 
     def __init__(self) -> None:
         self._unawaited = Unawaited()
@@ -80,9 +80,9 @@ class RestrictedPython:
         """Set `sys.argv`."""
         facades.set_arguments(words)
 
-    def connections(self) -> tuple[HostChannel, Output]:
+    def connections(self) -> tuple[HostChannel, OutputBuffer]:
         """Let coroutines wait for the channel, and notice those that are never awaited."""
-        self._channel, self._output = HostChannel(), Output()
+        self._channel, self._output = HostChannel(), OutputBuffer()
         event_loop.set_channel(self._channel, self._channel.hand_out, self._channel.is_waited_for)
         self._unawaited.watch()
         TRACE.renew()

@@ -97,7 +97,7 @@ class _Changing(Loader):
 
 @contextmanager
 def _without_console() -> Iterator[None]:
-    """Have DuckDB draw no bars, which it does where `__main__` has no file: it takes that for a console."""
+    """Keep DuckDB from drawing bars, which it does where `__main__` has no file: it takes that for a console."""
     main = vars(sys.modules["__main__"])
     had_file = "__file__" in main
     main.setdefault("__file__", "")
@@ -132,7 +132,7 @@ def _copy_kept_fonts() -> None:
 
 
 def _change_tqdm(module: Any) -> None:
-    """Have every bar report how far it is. Of bars within bars the outermost speaks, since they share one run."""
+    """Report how far every bar is. Of bars within bars the outermost counts, since they share one run."""
     bar = module.tqdm
     begin = bar.__init__
 
@@ -181,7 +181,7 @@ def _change_altair(module: Any) -> None:
 
 
 def _show(chart: Any, *_arguments: Any, **_options: Any) -> None:
-    """Have the report say how the chart is kept."""
+    """Note in the report how the chart is kept."""
     if GUEST.draw is not None:
         GUEST.draw(chart)
 

@@ -33,7 +33,7 @@ _NOTED: Final = "_sealab_notes_boxes"
 
 
 def watch_boxes() -> None:
-    """Have the boxes remembered that are drawn from now on, where matplotlib was imported."""
+    """Remember the boxes that are drawn from now on, where matplotlib was imported."""
     axes = getattr(sys.modules.get("matplotlib.axes"), "Axes", None)
     if axes is None or getattr(axes.bxp, _NOTED, False):
         return

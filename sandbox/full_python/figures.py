@@ -55,7 +55,7 @@ class Figures:
         self._charts = ""
 
     def take_over(self) -> None:
-        """Have `show` bring figures here, where matplotlib was imported."""
+        """Make `show` bring figures here, where matplotlib was imported."""
         pyplot, bases = sys.modules.get("matplotlib.pyplot"), sys.modules.get("matplotlib.backend_bases")
         if pyplot is None or bases is None:
             return
@@ -122,7 +122,7 @@ class Figures:
         return len(self._images) if len(self._images) > shown else None
 
     def notes(self) -> dict[str, str]:
-        """Say which figures are missing, and why."""
+        """Note which figures are missing, and why."""
         said = [self._charts] if self._charts else []
         if self._left_out:
             left_out = "; ".join(self._left_out[:FIGURES_MAX])
@@ -164,7 +164,7 @@ def is_chart(value: object) -> bool:
 
 @contextmanager
 def _hidden_texts(figure: Any, pixels: int) -> Iterator[None]:
-    """Have each text of a figure drawn as the host shows it, where everything that is shown is filtered.
+    """Draw each text of a figure as the host shows it, where everything that is shown is filtered.
 
     matplotlib makes some texts only when it draws, such as those of ticks: so a first drawing says which there are.
     What is drawn as a picture is drawn as it is.

@@ -41,7 +41,7 @@ from ..report.results import result_of
 from ..report.substitutes import NO_NETWORK, NO_PROCESS
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
-from ..wire.output import Output
+from ..wire.output import OutputBuffer
 from . import changed_libraries, local_files, skill_scripts
 from .figures import Figures
 from .plain_values import PlainValues
@@ -207,7 +207,7 @@ class FullPython:
         self.run(program, own)
         return own
 
-    def connections(self) -> tuple[HostChannel, Output]:
+    def connections(self) -> tuple[HostChannel, OutputBuffer]:
         """Make a channel for threads, which makes itself known to loops, and an output that is a file too."""
         self._channel, self._output = ThreadedChannel(), StreamOutput()
         return self._channel, self._output
@@ -322,7 +322,7 @@ def _threads() -> int:
 
 
 def _tell_crashes() -> None:
-    """Have a signal that ends the process write where each thread is to standard error, which the host reads."""
+    """Write where each thread is to standard error, which the host reads, on a signal that ends the process."""
     options = {"c_stack": False} if sys.version_info >= (3, 14) else {}
     faulthandler.enable(_STANDARD_ERROR, all_threads=True, **options)
 

@@ -28,7 +28,7 @@ from ..job import Column, Table
 from ..report.disclosure import repr_of, type_name
 from ..wire.report_frame import COLUMNS_MAX, TABLES_MAX, TEXT_CHARS_MAX
 from .figures import is_chart
-from .tables import BYTES_MAX, Kept, Shown, kept_as, records, table_of
+from .tables import BYTES_MAX, Shown, TableFile, kept_as, records, table_of
 
 CELLS_MAX: Final = 1_000
 """Values of a table or an array that is shown whole."""
@@ -97,7 +97,7 @@ class PlainValues:
     def _table(self, shown: Shown, value: object, place: str) -> object:
         whole = shown.rows * max(1, len(shown.columns)) <= CELLS_MAX
         plain: object
-        kept: Kept | str | None = None
+        kept: TableFile | str | None = None
         if whole:
             plain = _by_label(shown, value) or records(shown, 0, shown.rows, len(shown.columns))
         else:
@@ -113,7 +113,7 @@ class PlainValues:
         self._describe(shown, place, shown.rows if whole else min(shown.rows, 2 * EDGE_ROWS), kept)
         return plain
 
-    def _describe(self, shown: Shown, place: str, rows: int, kept: Kept | str | None) -> None:
+    def _describe(self, shown: Shown, place: str, rows: int, kept: TableFile | str | None) -> None:
         own = sum(not each.is_index for each in shown.columns)
         self._add(
             Table(
@@ -127,7 +127,7 @@ class PlainValues:
             )
         )
 
-    def _kept(self, shown: Shown, place: str) -> Kept | str:
+    def _kept(self, shown: Shown, place: str) -> TableFile | str:
         """Write a table to a file of the workspace; return where, or why it is not there."""
         if len(self._tables) >= TABLES_MAX:
             return f"of one run {TABLES_MAX} tables become files"
@@ -195,7 +195,7 @@ class _Array:
             return {}
         return {"min": numbers.min(), "max": numbers.max(), "mean": float(numbers.mean())}
 
-    def keep(self, stem: str) -> Kept:
+    def keep(self, stem: str) -> TableFile:
         array = self._array
         return kept_as(
             stem,
@@ -241,7 +241,7 @@ def _stem(place: str) -> str:
     return stem or "table"
 
 
-def _tried(shown: Shown, stem: str) -> Kept | str:
+def _tried(shown: Shown, stem: str) -> TableFile | str:
     size = shown.size()
     if size > BYTES_MAX or not _has_room(size + _ROOM_LEAST_BYTES):
         return f"it takes about {size >> 20} MB: write it with the library's own function, in parts"
@@ -258,11 +258,11 @@ def _has_room(size: int) -> bool:
     return False
 
 
-def _where(kept: Kept | str | None) -> dict[str, object]:
-    if isinstance(kept, Kept):
+def _where(kept: TableFile | str | None) -> dict[str, object]:
+    if isinstance(kept, TableFile):
         return {"file": kept.name, "read_with": kept.read_with}
     return {"file": None}
 
 
-def _file(kept: Kept | str | None) -> Any:
+def _file(kept: TableFile | str | None) -> Any:
     return {"why_not_kept": kept} if isinstance(kept, str) else _where(kept)

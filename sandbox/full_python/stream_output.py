@@ -14,7 +14,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from ..wire.output import HEADER_BYTES, Output, OutputFull
+from ..wire.output import HEADER_BYTES, OutputBuffer, OutputFull
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _STREAMS = (1, 2)
 
 
-class StreamOutput(Output):
+class StreamOutput(OutputBuffer):
     """One mapped buffer, in the child, that also is a file."""
 
     descriptor = -1
@@ -78,7 +78,7 @@ class StreamOutput(Output):
         os.pwrite(self.descriptor, data, at)
 
     def write_out(self) -> None:
-        """Have everything that is still held back written, by Python and by C (fflush(3))."""
+        """Write everything that is still held back, by Python and by C (fflush(3))."""
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()

@@ -35,14 +35,14 @@ Form = tuple[str, Write | None, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class TableFile:
     """A file of the workspace, and the expression that reads it in full Python."""
 
     name: str
     read_with: str
 
 
-def kept_as(stem: str, *forms: Form, by_path: Callable[[str], object] | None = None) -> Kept:
+def kept_as(stem: str, *forms: Form, by_path: Callable[[str], object] | None = None) -> TableFile:
     """Write a table in the first of these forms that can hold it, and return where it is.
 
     With `by_path` it is written to a path in the scratch directory first. Raises what the last form raised, and what
@@ -50,7 +50,7 @@ def kept_as(stem: str, *forms: Form, by_path: Callable[[str], object] | None = N
     """
     for number, (ending, write, read_with) in enumerate(forms, 1):
         name = f"{FOLDER}/{stem}-{os.urandom(4).hex()}.{ending}"
-        told = Kept(name, read_with.format(path=repr(f"{WORKSPACE}/{name}")))
+        told = TableFile(name, read_with.format(path=repr(f"{WORKSPACE}/{name}")))
         if write is None or by_path is not None:
             _by_path(name, cast("Callable[[str], object]", by_path))
             return told
@@ -145,7 +145,7 @@ class Shown(Protocol):
         """Return about how many bytes it takes."""
         ...
 
-    def keep(self, stem: str) -> Kept:
+    def keep(self, stem: str) -> TableFile:
         """Write it to a file of the workspace. Raises what a library raises, and what the host says."""
         ...
 
@@ -239,7 +239,7 @@ class _Pandas:
     def size(self) -> int:
         return int(self._frame.memory_usage(index=True, deep=False).sum())
 
-    def keep(self, stem: str) -> Kept:
+    def keep(self, stem: str) -> TableFile:
         frame, written = self._frame, self._frame
         levels = [None if name is None else str(name) for name in frame.index.names] if self._levels else []
         if frame.columns.nlevels > 1 or any(type(name) is not str for name in frame.columns):
@@ -319,7 +319,7 @@ class _Polars:
     def size(self) -> int:
         return int(self._frame.estimated_size())
 
-    def keep(self, stem: str) -> Kept:
+    def keep(self, stem: str) -> TableFile:
         return kept_as(stem, ("parquet", self._frame.write_parquet, "pl.read_parquet({path})"))
 
 
@@ -355,7 +355,7 @@ class _Arrow:
     def size(self) -> int:
         return int(self._table.nbytes)
 
-    def keep(self, stem: str) -> Kept:
+    def keep(self, stem: str) -> TableFile:
         parquet = importlib.import_module("pyarrow.parquet")
 
         table = self._table
@@ -387,7 +387,7 @@ class _DuckDB:
     def size(self) -> int:
         return self.rows * len(self.columns) * 8
 
-    def keep(self, stem: str) -> Kept:
+    def keep(self, stem: str) -> TableFile:
         return kept_as(stem, ("parquet", None, "duckdb.read_parquet({path})"), by_path=self._relation.write_parquet)
 
 

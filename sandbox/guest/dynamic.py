@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from .facade import Facade
 from .spelling import PREFIX
 
-Find = Callable[[str], object]
+FindModule = Callable[[str], object]
 """Gives the member of a name, or raises `AttributeError` with a message that names the nearest."""
 Listing = Callable[[], Iterable[str]]
 Call = Callable[..., object]
@@ -24,8 +24,8 @@ class Dynamic(Facade):
     __slots__ = ("_call", "_find", "_item", "_listing", "_title")
     __module__ = "builtins"
     _title: str
-    _find: Find
-    _item: Find
+    _find: FindModule
+    _item: FindModule
     _call: Call | None
     _listing: Listing
 
@@ -64,7 +64,9 @@ class Dynamic(Facade):
         return sorted(self._listing()) if type(self) is Dynamic else []
 
 
-def dynamic(title: str, find: Find, listing: Listing, *, item: Find | None = None, call: Call | None = None) -> Dynamic:
+def dynamic(
+    title: str, find: FindModule, listing: Listing, *, item: FindModule | None = None, call: Call | None = None
+) -> Dynamic:
     """Make a namespace that shows itself as `title`; `item` answers `namespace["any text"]`, else `find` does.
 
     `call` answers `namespace(…)`; without it that raises TypeError.

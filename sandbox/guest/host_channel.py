@@ -119,7 +119,7 @@ class HostChannel:
         self.send(data)
 
     def hold_trace(self, *, is_last: bool = False) -> None:
-        """Have what was recorded of the run since the last piece go out with the next frame: so the host wakes once."""
+        """Send what was recorded of the run since the last piece with the next frame: so the host wakes once."""
         piece = TRACE.piece(is_last=is_last)
         if piece is not None:
             self._held += trace_frame(piece)

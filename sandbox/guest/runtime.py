@@ -8,7 +8,7 @@ from types import CodeType
 from typing import Protocol
 
 from ..job import Json, Start, Table
-from ..wire.output import Output
+from ..wire.output import OutputBuffer
 from .host_channel import HostChannel
 from .program_values import NO_LITERALS
 
@@ -84,7 +84,7 @@ class Dialect(Protocol):
     def take_arguments(self, words: Sequence[str]) -> None:
         """Let the code find these in `sys.argv`, its own name first."""
 
-    def connections(self) -> tuple[HostChannel, Output]:
+    def connections(self) -> tuple[HostChannel, OutputBuffer]:
         """Make, in the zygote, what connects a worker with its host, all but the descriptors."""
         ...
 

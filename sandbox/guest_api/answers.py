@@ -18,7 +18,7 @@ _KEYS_COMPARED_MAX = 200
 _NOT_ALNUM = re.compile(r"[\W_]+")
 
 
-class Answer(dict[str, object]):
+class DocumentedObject(dict[str, object]):
     """A JSON object whose fields are found in the casing of the documentation too."""
 
     __slots__ = ()
@@ -44,7 +44,7 @@ class Answer(dict[str, object]):
         return default if own is None else dict.__getitem__(self, own)
 
 
-class AwaitableAnswer(Answer):
+class AwaitableAnswer(DocumentedObject):
     """An object that is there already and may be awaited all the same."""
 
     __slots__ = ()
@@ -73,19 +73,19 @@ class AwaitableText(str):
         return _at_once(self)
 
 
-Answer.__name__ = AwaitableAnswer.__name__ = "dict"  # as CPython's own errors name them
+DocumentedObject.__name__ = AwaitableAnswer.__name__ = "dict"  # as CPython's own errors name them
 AwaitableList.__name__, AwaitableText.__name__ = "list", "str"
 
 
 def answer_of(value: object) -> object:
-    """Return JSON with every object in it an `Answer`; lists are changed in place."""
+    """Return JSON with every object in it an `DocumentedObject`; lists are changed in place."""
     kind = type(value)
     if kind is dict:
         fields = cast("dict[str, object]", value)
         for key, item in fields.items():
             if type(item) is dict or type(item) is list:
                 fields[key] = answer_of(item)
-        return Answer(fields)
+        return DocumentedObject(fields)
     if kind is list:
         items = cast("list[object]", value)
         for index, item in enumerate(items):
@@ -98,7 +98,7 @@ def awaitable(value: object) -> object:
     """Return what discovery answered in the form that may also be awaited."""
     answer = answer_of(value)
     match answer:
-        case Answer():
+        case DocumentedObject():
             return AwaitableAnswer(answer)
         case list():
             return AwaitableList(answer)

@@ -356,7 +356,7 @@ def _list_tools_of(server: str | None = None) -> object:
 
 
 def _capability_summary() -> object:
-    """Say in a few lines what the code can use."""
+    """Describe in a few lines what the code can use."""
     return _asked("capability_summary")
 
 

@@ -19,7 +19,8 @@ from itertools import islice
 from typing import Final, cast
 
 from ..job import Json
-from .written_arguments import LITERAL_CHARS_MAX, UnknownValue, judged, plain
+from ..skill_source.literals import UnknownValue
+from .written_arguments import LITERAL_CHARS_MAX, judged
 
 ROWS_MAX: Final = 1_000
 """Different calls of one place that are told."""
@@ -57,7 +58,7 @@ OFTEN: Final = Reached((Times({}, None),))
 
 
 @dataclass(frozen=True, slots=True)
-class ShownCall:
+class KnownCall:
     """What is known of a call: the values of its arguments by name or position, else from what they are computed."""
 
     given: Mapping[str, Json]
@@ -72,7 +73,7 @@ class ShownCall:
 
 
 @dataclass(slots=True, repr=False, eq=False)
-class KnownValues:
+class SourceValues:
     """The values of one source. `bound` and `loaded` say how often it binds and reads each name.
 
     Whoever reads the source counts these, and gives each node to `note`. `variables` are what the source starts with.
@@ -84,7 +85,7 @@ class KnownValues:
     loaded: Counter[str]
     variables: Mapping[str, object]
     entry: str | None = None
-    entered: Sequence[tuple[ast.Call, KnownValues]] | None = None
+    entered: Sequence[tuple[ast.Call, SourceValues]] | None = None
     around: dict[int, Around] = field(default_factory=dict)
     """What each call stands in, by its `id`."""
     assigned: dict[str, tuple[ast.expr, ast.expr]] = field(default_factory=dict)
@@ -136,7 +137,7 @@ class KnownValues:
 
     def calls(
         self, call: ast.Call, positional: Sequence[ast.expr], keywords: Sequence[ast.keyword]
-    ) -> tuple[list[ShownCall], bool]:
+    ) -> tuple[list[KnownCall], bool]:
         """Return what is known of a call that passes these arguments, and whether it is made in further ways."""
         for source in (self, *(source for _, source in self.entered or ())):
             source.steps = 0
@@ -144,7 +145,7 @@ class KnownValues:
             reached = self.reached(call)
         except UnknownValue:
             reached = OFTEN
-        found: dict[int, ShownCall] = {}
+        found: dict[int, KnownCall] = {}
         chars = 0
         for way in reached.ways:
             shown = self._shown(way, positional, keywords)
@@ -152,7 +153,7 @@ class KnownValues:
             before = found.get(hash(said))
             if before is not None:
                 times = None if before.times is None or shown.times is None else before.times + shown.times
-                shown = ShownCall(shown.given, shown.computed, shown.positional, times)
+                shown = KnownCall(shown.given, shown.computed, shown.positional, times)
             chars += len(said) if before is None else 0
             if chars > _CHARS_MAX:
                 return list(found.values()), True
@@ -180,7 +181,7 @@ class KnownValues:
     def _called(self, function: ast.FunctionDef | ast.AsyncFunctionDef, depth: int) -> Reached:
         """Return how a function is reached, from its calls; one that is passed on is reached in ways unknown."""
         name = function.name
-        sites: Sequence[tuple[ast.Call, KnownValues]] | None = [(each, self) for each in self.sites.get(name, ())]
+        sites: Sequence[tuple[ast.Call, SourceValues]] | None = [(each, self) for each in self.sites.get(name, ())]
         if name == self.entry:
             sites = self.entered
         elif self.loaded[name] != len(self.sites.get(name, ())):
@@ -350,7 +351,7 @@ class KnownValues:
             if name in found:
                 return found[name]
         if self.bound[name] == 0 and name in self.variables:
-            return plain(self.variables[name], _DEPTH_MAX)
+            return judged(self.variables[name], _DEPTH_MAX)
         raise UnknownValue
 
     def _key(self, key: ast.expr | None, values: Values, depth: int) -> str:
@@ -374,7 +375,7 @@ class KnownValues:
         if self.steps > _STEPS_MAX:
             raise UnknownValue
 
-    def _shown(self, way: Times, positional: Sequence[ast.expr], keywords: Sequence[ast.keyword]) -> ShownCall:
+    def _shown(self, way: Times, positional: Sequence[ast.expr], keywords: Sequence[ast.keyword]) -> KnownCall:
         given: dict[str, Json] = {}
         computed: dict[str, str] = {}
         by_position: list[Json] = []
@@ -405,7 +406,7 @@ class KnownValues:
                 given |= known
             else:
                 computed["**"] = self.text(value)
-        return ShownCall(given, computed, by_position, way.times)
+        return KnownCall(given, computed, by_position, way.times)
 
     def text(self, expression: ast.expr) -> str:
         """Return the source of an expression, with that from which the name that it is comes, if it is one."""

@@ -18,7 +18,7 @@ from ..guest.dynamic import Dynamic
 from ..job import Json
 from . import hosted_skills, hosted_tools
 from .certain_calls import certain_calls
-from .known_values import Around, KnownValues
+from .known_values import Around, SourceValues
 from .written_arguments import may_name_a_tool, named_skill, named_tool, passed, written_arguments
 
 CALLS_MAX: Final = 200
@@ -67,7 +67,7 @@ class SkillUse:
     line: int
     caught: bool
     certain: bool
-    sites: tuple[tuple[ast.Call, KnownValues], ...] | None = ()
+    sites: tuple[tuple[ast.Call, SourceValues], ...] | None = ()
     """The calls of it; None where it is passed on, too."""
 
 
@@ -77,7 +77,7 @@ def read_program(
     *,
     own_skill: str | None = None,
     entry: str | None = None,
-    entered: Sequence[tuple[ast.Call, KnownValues]] | None = None,
+    entered: Sequence[tuple[ast.Call, SourceValues]] | None = None,
 ) -> SourceCalls | None:
     """Read the calls of tools and skills in a source, or return None where there can be none.
 
@@ -99,7 +99,7 @@ def read_program(
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None  # it has been compiled before: the run will say what is wrong
     bound, loaded = Counter[str](), Counter[str]()
-    program = SourceCalls(tree, roots, bound, loaded, KnownValues(source, bound, loaded, namespace, entry, entered))
+    program = SourceCalls(tree, roots, bound, loaded, SourceValues(source, bound, loaded, namespace, entry, entered))
     program.read(tree)
     program.settle(entry)
     return program
@@ -145,7 +145,7 @@ class SourceCalls:
     bound: Counter[str]
     loaded: Counter[str]
     """How often the source reads each name."""
-    known: KnownValues
+    known: SourceValues
     imported: Counter[str] = field(default_factory=Counter)
     aliases: dict[str, ast.expr | Path] = field(default_factory=dict)
     used: list[tuple[ast.expr, ast.Call | None, bool]] = field(default_factory=list)

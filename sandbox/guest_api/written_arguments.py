@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import ast
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, cast
 
 from ..job import Json
+from ..skill_source.literals import UnknownValue, literal, plain
 from . import hosted_tools
 
 LITERAL_CHARS_MAX: Final = 1000
 """Longer texts, and longer lists, count as values that are known only when the program runs."""
 
-_DEPTH_MAX: Final = 20
+DEPTH_MAX: Final = 20
 _WHOLE_BITS_MAX: Final = 63
 _VERSION_DIGITS_MAX: Final = 9
 
 
-class UnknownValue(Exception):
-    """The value of an expression is known only when it runs."""
-
-
 @dataclass(slots=True)
-class Written:
+class WrittenArguments:
     """The arguments of one call as they stand in the source.
 
     `given` are those with a literal value, `others` the names of the others. `more` says that there may be further
@@ -43,14 +38,14 @@ class Written:
             self.others.add(name)
             return
         try:
-            self.given[name] = _literal(value)
+            self.given[name] = judged(literal(value), DEPTH_MAX)
         except UnknownValue:
             self.others.add(name)
 
 
-def written_arguments(positional: list[ast.expr], keywords: list[ast.keyword]) -> Written:
+def written_arguments(positional: list[ast.expr], keywords: list[ast.keyword]) -> WrittenArguments:
     """Read the arguments of a call; as in a call itself, one dict by position stands for arguments by name."""
-    written = Written()
+    written = WrittenArguments()
     match positional:
         case []:
             pass
@@ -71,7 +66,7 @@ def written_arguments(positional: list[ast.expr], keywords: list[ast.keyword]) -
     return written
 
 
-def _add_dict(written: Written, items: ast.Dict) -> None:
+def _add_dict(written: WrittenArguments, items: ast.Dict) -> None:
     for key, value in zip(items.keys, items.values, strict=True):
         match key:
             case ast.Constant(value=str(name)):
@@ -87,45 +82,9 @@ def is_plain(value: ast.expr) -> bool:
     return isinstance(value, ast.List | ast.Tuple | ast.JoinedStr | ast.Constant)
 
 
-def _literal(value: ast.expr) -> Json:
-    try:
-        return plain(ast.literal_eval(value), _DEPTH_MAX)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        raise UnknownValue from None
-
-
-def plain(value: object, depth: int) -> Json:
-    """Return a value as JSON, of exact types alone: others run code of the program's own. Raises `UnknownValue`."""
-    if depth == 0:
-        raise UnknownValue
-    if type(value) in {list, tuple}:
-        items = cast("Sequence[object]", value)
-        if len(items) <= LITERAL_CHARS_MAX:
-            return [plain(each, depth - 1) for each in items]
-    if type(value) is dict and len(value) <= LITERAL_CHARS_MAX and all(type(each) is str for each in value):
-        return {str(judged(key)): plain(each, depth - 1) for key, each in value.items()}
-    if value is None or type(value) in {bool, int, float, str}:
-        return judged(cast("Json", value))
-    raise UnknownValue
-
-
-def judged(value: Json) -> Json:
-    """Return a plain value that may be sent. Raises `UnknownValue`."""
-    match value:
-        case str() if is_short(value):
-            return value
-        case float() if math.isfinite(value):
-            return value
-        case None | bool():
-            return value
-        case int() if value.bit_length() <= _WHOLE_BITS_MAX:
-            return value
-    raise UnknownValue
-
-
-def is_short(text: str) -> bool:
-    """Return whether a text may be sent: short, and without halves of UTF-16 pairs, which no frame can carry."""
-    return len(text) <= LITERAL_CHARS_MAX and not any("\ud800" <= each <= "\udfff" for each in text)
+def judged(value: object, depth: int = 0) -> Json:
+    """Return a value that may be sent, by default one without parts. Raises `UnknownValue`."""
+    return plain(value, depth, length_max=LITERAL_CHARS_MAX, bits_max=_WHOLE_BITS_MAX)
 
 
 def named_skill(call: ast.Call) -> str | None:

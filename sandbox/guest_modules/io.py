@@ -188,7 +188,7 @@ class FileIO(RawIOBase):
             raise OSError(answer[0], answer[1].rstrip("."), self.name)
 
     def _store(self):
-        """Have what was written be stored, where the workspace is not a folder."""
+        """Store what was written, where the workspace is not a folder."""
         answer = _sealab_os.store_file(self._identity)
         if answer[0]:
             raise OSError(answer[0], answer[1].rstrip("."), self.name)

@@ -23,12 +23,12 @@ from typing import Self
 from ..confine import Level, default_level
 from ..confine.limits import Allowance, processes_of
 from ..errors import ContainerMissing, LevelMissing, LimitRefused, WorkerLost
-from ..job import HostCalls, Isolation, Job, Limits, Outcome, Rebuild, Recorder
+from ..job import HostCalls, Isolation, Job, Limits, Outcome, Rebuild, TraceRecorder
 from ..wire.zygote_config import ZygoteConfig
 from .free_memory import Memory
 from .repl_sessions import SessionRoom, Sessions, SessionState
 from .run_folders import RunFolders
-from .scheduler import Room, RunBounds, Scheduler, Seat
+from .scheduler import RunBounds, Scheduler, SchedulerLimits, Seat
 from .worker import WorkerHandle
 from .worker_process import Launches
 from .zygote_launcher import ZygoteLauncher
@@ -147,7 +147,7 @@ class Pool:
         self._memory = Memory()
         self._alive_max = _alive_max(settings, self._memory)
         self._scheduler = Scheduler(
-            Room(_turns(settings), self._alive_max, settings.queue_max, settings.queue_seconds),
+            SchedulerLimits(_turns(settings), self._alive_max, settings.queue_max, settings.queue_seconds),
             self._memory,
             settings.bounds,
         )
@@ -194,7 +194,7 @@ class Pool:
         self._put(worker)
 
     async def run(
-        self, job: Job, host_calls: HostCalls, recorder: Recorder | None = None, rebuild: Rebuild | None = None
+        self, job: Job, host_calls: HostCalls, recorder: TraceRecorder | None = None, rebuild: Rebuild | None = None
     ) -> Outcome:
         """Run one job and report it. Cancelling kills the run.
 
@@ -275,7 +275,7 @@ class Pool:
         if self._run_folders is not None:
             await self._run_folders.aclose()
 
-    async def _run_once(self, job: Job, host_calls: HostCalls, seat: Seat, recorder: Recorder | None) -> Outcome:
+    async def _run_once(self, job: Job, host_calls: HostCalls, seat: Seat, recorder: TraceRecorder | None) -> Outcome:
         for _try in range(_TRIES - 1):
             try:
                 return await self._run_in(await self._take_worker(), job, host_calls, seat, recorder)
@@ -285,7 +285,7 @@ class Pool:
         return await self._run_in(await self._take_worker(), job, host_calls, seat, recorder)
 
     async def _run_in(
-        self, worker: WorkerHandle, job: Job, host_calls: HostCalls, seat: Seat, recorder: Recorder | None
+        self, worker: WorkerHandle, job: Job, host_calls: HostCalls, seat: Seat, recorder: TraceRecorder | None
     ) -> Outcome:
         try:
             return await worker.run_whole(job, host_calls, seat, recorder)
@@ -441,7 +441,7 @@ class Pool:
             self._refill()
 
     def _replace_spares(self) -> None:
-        """Have spares of a new zygote made; those of the earlier one serve until each is there."""
+        """Make spares of a new zygote; those of the earlier one serve until each is there."""
         self._outdated.update(self._idle)
         self._refill()
 
@@ -474,7 +474,7 @@ class Pool:
         await self._begin_anew()
 
     async def _begin_anew(self) -> None:
-        """Have all later workers come from a new zygote; sessions keep the worker that they have."""
+        """Make all later workers from a new zygote; sessions keep the worker that they have."""
         self._beginning += 1
         for worker in self._idle:
             worker.end()

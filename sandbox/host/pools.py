@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Protocol, Self
 
 from ..errors import LimitRefused, SessionRefused
-from ..job import HostCalls, Isolation, Job, Outcome, Rebuild, Recorder
+from ..job import HostCalls, Isolation, Job, Outcome, Rebuild, TraceRecorder
 from .pool import PoolStats
 from .repl_sessions import SessionState, shown
 
@@ -21,7 +21,7 @@ class JobRunner(AbstractAsyncContextManager["JobRunner", None], Protocol):
         """Wait until a job could start at once. Raises `SandboxError` when none ever can."""
 
     async def run(
-        self, job: Job, host_calls: HostCalls, recorder: Recorder | None = None, rebuild: Rebuild | None = None
+        self, job: Job, host_calls: HostCalls, recorder: TraceRecorder | None = None, rebuild: Rebuild | None = None
     ) -> Outcome:
         """Run one job and report it; as `Pool.run`."""
         ...
@@ -111,7 +111,7 @@ class SharedRunner(Forwards):
             await self._there.end_session(name)
 
     async def run(
-        self, job: Job, host_calls: HostCalls, recorder: Recorder | None = None, rebuild: Rebuild | None = None
+        self, job: Job, host_calls: HostCalls, recorder: TraceRecorder | None = None, rebuild: Rebuild | None = None
     ) -> Outcome:
         """Run one job and report it; as `Pool.run`."""
         session = None if job.session is None else self._named(job.session)
@@ -184,7 +184,7 @@ class Pools:
         await (await self.runner(isolation or self.default)).ready()
 
     async def run(
-        self, job: Job, host_calls: HostCalls, recorder: Recorder | None = None, rebuild: Rebuild | None = None
+        self, job: Job, host_calls: HostCalls, recorder: TraceRecorder | None = None, rebuild: Rebuild | None = None
     ) -> Outcome:
         """Run one job at its isolation; as `Pool.run`.
 

@@ -30,7 +30,7 @@ from ..confine.limits import MIB, Allowance
 from ..errors import FrameError, ReadFailed, ReadOverran, SandboxError, WorkerLost
 from ..job import NOBODY, Isolation, Owner
 from ..wire import reader_frames
-from ..wire.reader_frames import Told
+from ..wire.reader_frames import ReaderReply
 from ..wire.zygote_config import ReaderCode, ZygoteConfig
 from .fair_queue import Turns
 from .worker_process import Launches, WorkerProcess
@@ -54,7 +54,7 @@ class _Reader:
     process: WorkerProcess
     channel: socket.socket
 
-    async def answered(self, asks: Sequence[bytes], seconds: float) -> Told:
+    async def answered(self, asks: Sequence[bytes], seconds: float) -> ReaderReply:
         """Send what asks for something, and return what comes up.
 
         Raises `ReadOverran` at the deadline, and `ReadFailed` where the reader ends or sends what it may not.
@@ -132,7 +132,7 @@ class Readers:
         check: Callable[[], None] = lambda: None,
         charge: Callable[[float], None] = lambda _seconds: None,
     ) -> bytes:
-        """Have a reader run a function on bytes and return what it sends. Blocks; not for an event loop.
+        """Run a function on bytes in a reader and return what it sends. Blocks; not for an event loop.
 
         With `once` no other request ever reaches that reader; else its next are those of the same `owner`. `check` is
         called now and then while this waits: where it raises an exception, the reader is killed. `charge` is given the
@@ -154,7 +154,7 @@ class Readers:
         check: Callable[[], None] = lambda: None,
         charge: Callable[[float], None] = lambda _seconds: None,
     ) -> Generator[bytes, None, None]:
-        """Have a reader run a function on an open file, and give what it sends, piece by piece. Blocks.
+        """Run a function on an open file in a reader, and give what it sends, piece by piece. Blocks.
 
         The reader can do with the file what its descriptor allows, and moves in it: open one for it, to be read only.
         It computes a piece when that is asked for, in a turn of its caller, and ends when the generator is closed.
@@ -237,7 +237,7 @@ class Readers:
     ) -> bytes:
         async with self._turns.turn(owner, function):
             reader = await self._reader_for(owner, once=once)
-            told: Told | None = None
+            told: ReaderReply | None = None
             began = time.monotonic()
             try:
                 told = await reader.answered(reader_frames.request(function, data), timeout_seconds)
@@ -319,7 +319,7 @@ class Readers:
         await self._zygotes.aclose()
 
 
-def _data_of(told: Told) -> bytes:
+def _data_of(told: ReaderReply) -> bytes:
     if told.failure is None:
         return told.data
     kind, said = told.failure

@@ -15,7 +15,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 
 from ..errors import SessionNotRebuilt, SessionRefused, WorkerLost
-from ..job import Held, HostCalls, Isolation, Job, Outcome, Owner, Rebuild, Rebuilt, Recorder, Status
+from ..job import HostCalls, Isolation, Job, Outcome, Owner, Rebuild, Rebuilt, SessionVariable, Status, TraceRecorder
 from .fair_queue import of_one_caller
 from .scheduler import OwnBound, Seat, no_own_bound
 from .worker import WorkerHandle
@@ -48,7 +48,7 @@ class SessionState:
     calls: int
     idle_seconds: float | None
     memory_mb: int = 0
-    held: tuple[Held, ...] = ()
+    held: tuple[SessionVariable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class _Session:
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     worker: WorkerHandle | None = None
     memory_mb: int = 0
-    held: tuple[Held, ...] = ()
+    held: tuple[SessionVariable, ...] = ()
     calls: int = 0
     ended_calls: int = 0
     lost: str | None = None
@@ -118,7 +118,7 @@ class Sessions:
         name: str,
         job: Job,
         host_calls: HostCalls,
-        recorder: Recorder | None = None,
+        recorder: TraceRecorder | None = None,
         rebuild: Rebuild | None = None,
     ) -> Outcome:
         """Run a call in its session, which begins with its first call, or is rebuilt for it.
@@ -193,7 +193,7 @@ class Sessions:
         return session
 
     def _make_room(self, owner: Owner) -> None:
-        """Have an idle session end where a new one is one too many, or refuse the new one where none may.
+        """End an idle session where a new one is one too many, or refuse the new one where none may end.
 
         A caller, or a tenant, that has as many as one may have loses one of its own. Where all places are taken, the
         tenant with the most loses one, of its caller with the most; where several have as many, that is this one. The
@@ -274,7 +274,7 @@ class Sessions:
             ) from None
 
     async def _run_in(
-        self, session: _Session, job: Job, host_calls: HostCalls, seat: Seat, recorder: Recorder | None
+        self, session: _Session, job: Job, host_calls: HostCalls, seat: Seat, recorder: TraceRecorder | None
     ) -> Outcome:
         worker = session.worker
         if worker is not None:
@@ -354,7 +354,7 @@ class Sessions:
         return replace(outcome, session_ended=" ".join(told)) if told else outcome
 
     async def _run_fresh(
-        self, session: _Session, job: Job, host_calls: HostCalls, seat: Seat, recorder: Recorder | None
+        self, session: _Session, job: Job, host_calls: HostCalls, seat: Seat, recorder: TraceRecorder | None
     ) -> Outcome:
         session.memory_mb = job.limits.memory_mb
         for _try in range(_TRIES - 1):

@@ -53,7 +53,7 @@ class Deadlines:
         return len(self._heap)
 
     def set(self, at: float, act: Callable[[], None]) -> Deadline:
-        """Have `act` called at that time of `time.monotonic`, unless it is cancelled before."""
+        """Call `act` at that time of `time.monotonic`, unless it is cancelled before."""
         deadline = Deadline(act)
         with self._changed:
             if self._thread is None:

@@ -97,7 +97,7 @@ class RunFolders:
         self._trials: list[RunFolder] = []
         self._removing: set[Future[None]] = set()
         self._alive: set[RunFolder] = set()
-        self._watches: set[Watch] = set()
+        self._watches: set[FolderWatch] = set()
         self._disk_timer: asyncio.TimerHandle | None = None
         self.problem: str | None = None
         """Why none can be made, as of the last `prepare`; None where they can."""
@@ -171,14 +171,14 @@ class RunFolders:
         self._alive.add(made)
         return made
 
-    def watch_disk_for(self, watch: Watch) -> None:
-        """Have a watch told when the disk is nearly full, until it is `drop`ped."""
+    def watch_disk_for(self, watch: FolderWatch) -> None:
+        """Notify a watch when the disk is nearly full, until it is `drop`ped."""
         self._watches.add(watch)
         if self._disk_timer is None:
             self._look_at_disk()
 
-    def drop(self, watch: Watch) -> None:
-        """Tell a watch no more."""
+    def drop(self, watch: FolderWatch) -> None:
+        """Notify a watch no more."""
         self._watches.discard(watch)
 
     def _look_at_disk(self) -> None:
@@ -191,7 +191,7 @@ class RunFolders:
             self._disk_timer = asyncio.get_running_loop().call_later(seconds, self._look_at_disk)
 
     def remove_soon(self, folder: RunFolder) -> None:
-        """Have a folder removed whose worker is gone."""
+        """Remove a folder whose worker is gone."""
         if folder in self._alive:
             self._alive.discard(folder)
             removing = _REMOVING.submit(self._remove, folder)
@@ -274,7 +274,7 @@ class RunFolder:
             return True  # whoever reads it says why it cannot be read
 
     def remove_soon(self) -> None:
-        """Have it removed: its worker is gone."""
+        """Remove it: its worker is gone."""
         self.all.remove_soon(self)
 
     def close(self) -> None:
@@ -284,7 +284,7 @@ class RunFolder:
             os.close(self.handle)
 
     def excess(self, pid: int | None) -> str | None:
-        """Say what is too much of it, or of what the stopped process `pid` holds without a name; else None."""
+        """Return what is too much of it, or of what the stopped process `pid` holds without a name; else None."""
         with self._turn:  # its number must not be another's by then
             return None if self._closed else self._excess(_held(pid))
 
@@ -323,7 +323,7 @@ Stopped = Callable[[], AbstractAsyncContextManager[int | None]]
 Raises TimeoutError where it does not stop."""
 
 
-class Watch:
+class FolderWatch:
     """Looks at a folder while its worker lives, for the first time after a moment: most runs are over by then.
 
     It calls `on_excess` once where the worker holds too much.

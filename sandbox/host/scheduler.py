@@ -52,7 +52,7 @@ class _Worker(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class SchedulerLimits:
     """How many runs compute at once, how many are alive, how many may wait to begin and for how many seconds."""
 
     turns: int
@@ -171,7 +171,7 @@ class Seat:
 class Scheduler:
     """Seats runs fairly between callers. Belongs to one event loop."""
 
-    def __init__(self, room: Room, memory: Memory, bounds: RunBounds | None = None) -> None:
+    def __init__(self, room: SchedulerLimits, memory: Memory, bounds: RunBounds | None = None) -> None:
         self._room = room
         self._memory = memory
         self._bounds = bounds or RunBounds()
@@ -295,7 +295,7 @@ class Scheduler:
         return computes is False or seat.looks_asleep >= _UNSEEN_LOOKS
 
     def _judge_rest(self, seat: Seat) -> None:
-        """Have a worker that computes without a turn take one, or stop it until it has one."""
+        """Give a turn to a worker that computes without one, or stop it until it has one."""
         if seat.worker is None or seat.resuming is not None:
             return
         cpu = seat.worker.cpu_seconds()

@@ -16,7 +16,7 @@ from enum import Enum, auto
 from functools import lru_cache, partial
 
 from ..errors import FrameError, HostCallError, LimitRefused, WorkerLost
-from ..job import Failure, HostCalls, Isolation, Job, Json, Outcome, Recorder, Start, Status
+from ..job import Failure, HostCalls, Isolation, Job, Json, Outcome, Start, Status, TraceRecorder
 from ..wire import output
 from ..wire.bounded_json import is_light
 from ..wire.frames import (
@@ -33,12 +33,12 @@ from ..wire.frames import (
     encode,
     encode_job,
 )
-from ..wire.output import Output
+from ..wire.output import OutputBuffer
 from ..wire.zygote_packets import ProcessExit
 from .cpu_meter import note_cpu
 from .last_words import WORDS_BYTES_MAX, last_words, with_last_words
 from .run_clock import Clock
-from .run_folders import RunFolder, Watch
+from .run_folders import FolderWatch, RunFolder
 from .scheduler import Seat
 from .worker_process import Launches, WorkerProcess
 
@@ -84,13 +84,13 @@ class WorkerHandle:
         self,
         forked: WorkerProcess,
         channel: socket.socket,
-        shared: Output,
+        shared: OutputBuffer,
         isolation: Isolation,
         run_folder: RunFolder | None = None,
     ) -> None:
         self._forked = forked
         self._run_folder = run_folder
-        self._watch: Watch | None = None
+        self._watch: FolderWatch | None = None
         self._stopped_for: set[Stop] = set()
         self._excess: str | None = None
         self._channel = channel
@@ -123,15 +123,15 @@ class WorkerHandle:
         spare: bool = True,
         run_folder: RunFolder | None = None,
     ) -> WorkerHandle:
-        """Have a worker forked and wait until it is confined; it owns its `run_folder`. Raises `WorkerLost`."""
+        """Fork a worker and wait until it is confined; it owns its `run_folder`. Raises `WorkerLost`."""
         ours, theirs, output_fd = _ends(output_bytes)
-        shared: Output | None = None
+        shared: OutputBuffer | None = None
         worker: WorkerHandle | None = None
         try:
             with theirs:
                 name = "" if run_folder is None else run_folder.name
                 forked = await launcher.fork(theirs, output_fd, spare=spare, run_folder=name)
-            shared = Output(output_fd)
+            shared = OutputBuffer(output_fd)
             worker = cls(forked, ours, shared, isolation, run_folder)
             async with asyncio.timeout(_READY_SECONDS):
                 frame = _first_frame(await worker._next_body())
@@ -264,7 +264,9 @@ class WorkerHandle:
             if self._to_end:
                 self.end()
 
-    async def run_whole(self, job: Job, host_calls: HostCalls, seat: Seat, recorder: Recorder | None = None) -> Outcome:
+    async def run_whole(
+        self, job: Job, host_calls: HostCalls, seat: Seat, recorder: TraceRecorder | None = None
+    ) -> Outcome:
         """Run one job as `run`, and have what it wrote in the workspace taken home, or kept where it did not end well.
 
         So it is where the run is cancelled: then the files are looked after before that is raised.
@@ -277,7 +279,7 @@ class WorkerHandle:
                 raise
             return await self._with_files(outcome, job)
 
-    async def run(self, job: Job, host_calls: HostCalls, seat: Seat, recorder: Recorder | None = None) -> Outcome:
+    async def run(self, job: Job, host_calls: HostCalls, seat: Seat, recorder: TraceRecorder | None = None) -> Outcome:
         """Run one job here and report it; the worker is kept only after a report of its own. Its files are left alone.
 
         The `recorder` is given what the job can be run again from.
@@ -341,16 +343,16 @@ class WorkerHandle:
             self.suspend(Stop.IDLE)
 
     async def _look_after_files(self) -> None:
-        """Have a session see the workspace as it is now, and what is written be watched. Raises `WorkerLost`."""
+        """Show a session the workspace as it is now, and watch what is written. Raises `WorkerLost`."""
         if self._run_folder is None:
             return
         if self._programs:
             await self._forked.see_workspace_anew()
         if self._watch is None:
-            self._watch = Watch(self._run_folder, partial(self._stopped, Stop.LOOK), self._end_for_excess)
+            self._watch = FolderWatch(self._run_folder, partial(self._stopped, Stop.LOOK), self._end_for_excess)
 
     async def _with_files(self, outcome: Outcome, job: Job) -> Outcome:
-        """Have what a run wrote in the workspace taken home, and return the outcome that says so.
+        """Copy what a run wrote to the workspace, and return the outcome that says so.
 
         The worker's processes are gone by then, or stopped in a session that goes on. They stay so until it is over,
         though the run be cancelled meanwhile.
@@ -457,7 +459,7 @@ class WorkerHandle:
                 task.cancel()
 
     async def _converse(
-        self, host_calls: HostCalls, clock: Clock, seat: Seat, recorder: Recorder | None, trace_bytes: int
+        self, host_calls: HostCalls, clock: Clock, seat: Seat, recorder: TraceRecorder | None, trace_bytes: int
     ) -> Outcome:
         calls_before = self._calls
         while True:
@@ -551,7 +553,7 @@ class WorkerHandle:
         return self.waits_for_others() and not self.computes()
 
     def _break_off(self) -> None:
-        """Have every call fail from now on, so that the code can end and a session keep what it has."""
+        """Fail every call from now on, so that the code can end and a session keep what it has."""
         self._broken_off = True
         self._drop_calls()
 

@@ -40,7 +40,7 @@ class WorkerProcess:
         """Prepare for a job that is about to be sent: the output begins anew."""
 
     async def see_workspace_anew(self) -> None:
-        """Have it see what was changed in the workspace since it last looked. Raises `WorkerLost` where it cannot."""
+        """Show it what was changed in the workspace since it last looked. Raises `WorkerLost` where that fails."""
 
     def cpu_ms(self) -> float | None:
         """Return how much CPU time it has used, or None where that cannot be seen."""

@@ -27,7 +27,7 @@ from ..confine.limits import NOT_SETTABLE, STACK_BYTES
 from ..errors import LevelMissing, WorkerLost
 from ..job import Isolation
 from ..wire.zygote_config import PACKET_BYTES_MAX, PACKETS, START_BYTES_MAX, ZygoteConfig, start_file
-from ..wire.zygote_packets import Kind, Packet, ProcessExit, packed, read
+from ..wire.zygote_packets import Packet, PacketKind, ProcessExit, packed, read
 from . import process_state
 from .worker_process import WorkerProcess
 
@@ -244,7 +244,7 @@ class ZygoteLauncher:
         spare: bool = True,  # noqa: ARG002 - every one is made at once
         run_folder: str = "",
     ) -> _ForkedWorker:
-        """Have a worker forked that holds the two descriptors. Raises `WorkerLost`."""
+        """Fork a worker that holds the two descriptors. Raises `WorkerLost`."""
         if self._control is None or self._loop is None:
             raise WorkerLost("The sandbox's zygote has ended.")
         self._number += 1
@@ -253,7 +253,7 @@ class ZygoteLauncher:
         self._forks[number] = forked
         try:
             # A few dozen bytes into a socket that the zygote empties: this does not block.
-            asked = packed(Kind.FORK, number, text=run_folder)
+            asked = packed(PacketKind.FORK, number, text=run_folder)
             socket.send_fds(self._control, [asked], [channel.fileno(), output_fd])
         except OSError as error:
             del self._forks[number]
@@ -262,7 +262,7 @@ class ZygoteLauncher:
         return await forked
 
     async def _refresh(self, number: int) -> None:
-        """Have a worker see the workspace anew. Those that ask while the zygote is at it share the next time."""
+        """Show a worker the workspace anew. Those that ask while the zygote is at it share the next time."""
         if self._control is None or self._loop is None:
             raise WorkerLost("The sandbox's zygote has ended.")
         asked = self._refreshing.setdefault(number, deque())
@@ -277,7 +277,7 @@ class ZygoteLauncher:
     def _ask_to_refresh(self, number: int) -> None:
         assert self._control is not None
         try:
-            self._control.send(packed(Kind.REFRESH, number))
+            self._control.send(packed(PacketKind.REFRESH, number))
         except OSError:
             self._lost()  # which all that wait are told
 
@@ -317,7 +317,7 @@ class ZygoteLauncher:
         assert self._hello is not None
         number, value = packet.number, packet.value
         match packet.kind:
-            case Kind.FORKED:
+            case PacketKind.FORKED:
                 self._exits[number] = ended = self._loop.create_future()
                 waiting = self._forks.pop(number)
                 if pidfd is None:
@@ -332,23 +332,23 @@ class ZygoteLauncher:
                     forked.close()  # its caller was cancelled
                 else:
                     waiting.set_result(forked)
-            case Kind.REFUSED:
+            case PacketKind.REFUSED:
                 waiting = self._forks.pop(number)
                 if not waiting.done():
                     waiting.set_exception(WorkerLost(f"A worker cannot be made: {packet.text}."))
-            case Kind.REFRESHED:
+            case PacketKind.REFRESHED:
                 self._refreshing[number].popleft().set_result(bool(value))
                 if self._refreshing[number]:
                     self._ask_to_refresh(number)
                 else:
                     del self._refreshing[number]
-            case Kind.ENDED:
+            case PacketKind.ENDED:
                 self._exits.pop(number).set_result(ProcessExit(value, packet.cpu_ms, packet.memory_peak_mb))
-            case Kind.WARM:
+            case PacketKind.WARM:
                 for note in json.loads(packet.text):
                     _LOG.warning("%s", note)
                 self._hello.set_result(None)
-            case Kind.FAILED:
+            case PacketKind.FAILED:
                 code, failed = json.loads(packet.text)
                 self._hello.set_exception(LevelMissing(failed) if code == "level" else WorkerLost(failed))
 

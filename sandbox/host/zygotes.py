@@ -65,7 +65,7 @@ class Zygotes:
             return launcher
 
     def renew_if_due(self) -> None:
-        """Have a successor started, if it is time. Call it when there is time, after a run."""
+        """Start a successor, if it is due. Call it when there is time, after a run."""
         if self._renewing is not None or self.newest is None or not self.newest.alive or self._launching.locked():
             return
         loop = asyncio.get_running_loop()
@@ -73,11 +73,11 @@ class Zygotes:
             self._renewing = loop.create_task(self._renew())
 
     def outdate(self) -> None:
-        """Have a successor started as soon as there is time, since it would be another one."""
+        """Start a successor as soon as there is time, since it would be another one."""
         self._outdated = True
 
     async def drop(self) -> None:
-        """Have the next worker wait for a new one: the newest makes no more, and ends with the last that it made.
+        """Let the next worker wait for a new zygote: the newest makes no more, and ends with the last that it made.
 
         A successor that is starting does not take over.
         """

@@ -100,7 +100,7 @@ class _Traversal:
 
 
 def described(error: BaseException, message: str, scene: Scene, answers: Mapping[str, str]) -> str | None:
-    """Say what tools returned whose answers an error may be about, in a sentence; None where there is none.
+    """Describe in a sentence what tools returned whose answers an error may be about; None where there is none.
 
     `answers` are the shapes by the tools' names as the code wrote them, such as `git.git_log`.
     """

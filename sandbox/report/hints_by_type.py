@@ -168,7 +168,7 @@ def _of_missing_module(module: str) -> str:
 
 
 def _or_ask() -> str:
-    """Say how to get to full Python, or to more of it than there is here: only what the operator allows is named."""
+    """Return how to get to full Python, or to more of it than there is here: only what the operator allows is named."""
     return f" Or ask for {_asked(GUEST.wider)}." if GUEST.wider else ""
 
 

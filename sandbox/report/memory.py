@@ -18,7 +18,7 @@ from ..guest.facade import Facade
 from ..guest.guest import GUEST
 from ..guest.real_classes import derives
 from ..guest.spelling import demangle
-from ..job import Held
+from ..job import SessionVariable
 from ..wire.report_frame import HELD_MAX, NAME_CHARS_MAX
 from .disclosure import type_name
 
@@ -32,12 +32,12 @@ _NO_DATA: Final = (ModuleType, FunctionType, BuiltinFunctionType, MethodType, Co
 _LISTS: Final = (list, tuple, set, frozenset)
 
 
-def held_in(variables: Mapping[str, object], given: Mapping[str, object]) -> tuple[Held, ...]:
+def held_in(variables: Mapping[str, object], given: Mapping[str, object]) -> tuple[SessionVariable, ...]:
     """Return the variables that hold data, the largest first, at most `HELD_MAX`.
 
     `given` are those that every run begins with.
     """
-    found: list[Held] = []
+    found: list[SessionVariable] = []
     for name, value in islice(list(variables.items()), NAMES_MAX):
         if type(name) is not str or name.startswith("_") or (name in given and given[name] is value):
             continue
@@ -46,7 +46,7 @@ def held_in(variables: Mapping[str, object], given: Mapping[str, object]) -> tup
     return tuple(sorted(found, key=lambda each: -each.bytes)[:HELD_MAX])
 
 
-def held(name: str, value: object) -> Held:
+def held(name: str, value: object) -> SessionVariable:
     """Return what a variable holds; raises nothing."""
     kind = type_name(type(value))[:NAME_CHARS_MAX]
     if GUEST.measure is not None:
@@ -55,13 +55,15 @@ def held(name: str, value: object) -> Held:
         except Exception:  # noqa: BLE001 - a library may raise anything
             measured = None
         if measured is not None:
-            return Held(name[:NAME_CHARS_MAX], kind, max(0, measured[0]), measured[1][:NAME_CHARS_MAX])
+            return SessionVariable(name[:NAME_CHARS_MAX], kind, max(0, measured[0]), measured[1][:NAME_CHARS_MAX])
     count = _count(value)
-    return Held(name[:NAME_CHARS_MAX], kind, _bytes(value, LEVELS), "" if count is None else f"{count} items")
+    return SessionVariable(
+        name[:NAME_CHARS_MAX], kind, _bytes(value, LEVELS), "" if count is None else f"{count} items"
+    )
 
 
-def in_words(variables: tuple[Held, ...], least_bytes: int, most: int) -> str:
-    """Say the largest variables, from so many bytes on."""
+def in_words(variables: tuple[SessionVariable, ...], least_bytes: int, most: int) -> str:
+    """Return the largest variables, from so many bytes on, in words."""
     told = []
     for each in variables[:most]:
         if each.bytes >= least_bytes:

@@ -147,7 +147,7 @@ OF_BUILTINS: Mapping[str, str] = MappingProxyType(
 
 
 def instead_of(module: str) -> str | None:
-    """Say what to use instead of a refused `module` (or `module.name`), as a clause without a full stop.
+    """Return what to use instead of a refused `module` (or `module.name`), as a clause without a full stop.
 
     A submodule is answered for as its nearest listed parent is; None where there is nothing to say.
     """

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from ..guest.guest import GUEST
 from ..guest.real_classes import derives, mro_of
 from ..guest.spelling import demangle
-from ..wire.result_paths import Notes, Path
+from ..wire.result_paths import Path, ResultNotes
 from .disclosure import repr_of, type_name
 from .value_kinds import (
     BITS_SURELY_SHORT,
@@ -160,7 +160,7 @@ class _Walk:
         self._bytes_left = size_max
         self._nodes_left = nodes_max
         self._open: dict[int, Path] = {}
-        self.notes = Notes(name)
+        self.notes = ResultNotes(name)
         self._key_sizes: dict[str, int] = {}
 
     def _key_size(self, key: str) -> int:

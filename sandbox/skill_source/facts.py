@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, cast
 
-from ..job import Json, Reading
+from ..job import Json, SourceReading
 from . import docstrings, script_folders, scripts
 from .annotations import Reader, Schema
 from .argparse_scripts import with_options_as_parameters
@@ -30,7 +30,7 @@ _HELPER_MODULES: Final = frozenset({"__future__", "mcp", "runtime", "servers", "
 _CALLS: Final = frozenset({"call_mcp_tool", "call_tool"})
 
 
-def describe(source: str, reading: Reading, known: Collection[str] = ()) -> dict[str, Json]:
+def describe(source: str, reading: SourceReading, known: Collection[str] = ()) -> dict[str, Json]:
     """Return the facts, or `{"problem": …}` where the source cannot be a skill or its tests are not valid Python."""
     try:
         return read(source, reading, known)
@@ -40,7 +40,7 @@ def describe(source: str, reading: Reading, known: Collection[str] = ()) -> dict
         return {"problem": f"The tests of {reading.name} are not valid Python: {error.msg} (line {error.lineno})."}
 
 
-def read(source: str, reading: Reading, known: Collection[str] = ()) -> dict[str, Json]:
+def read(source: str, reading: SourceReading, known: Collection[str] = ()) -> dict[str, Json]:
     """Return the facts of source that compiles. `known` are the global names that any code finds.
 
     Keys: `code` (that of a script made into a function), `entry`, `is_script`, `is_async`, `signature`, `parameters`
@@ -112,7 +112,7 @@ def _defined(name: str, value: ast.Lambda) -> ast.FunctionDef:
     return ast.fix_missing_locations(ast.copy_location(made, value))
 
 
-def _as_function(source: str, tree: ast.Module, reading: Reading, known: Collection[str]) -> str:
+def _as_function(source: str, tree: ast.Module, reading: SourceReading, known: Collection[str]) -> str:
     if not tree.body:
         raise NoFunction("it is empty. Give Python code.")
     functions = [statement for statement in tree.body if isinstance(statement, _Function | ast.ClassDef)]

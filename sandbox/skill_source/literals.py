@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from functools import partial
 from typing import Final, cast
 
 from ..job import Json
@@ -17,48 +18,59 @@ class _NotLiteral:
 NOT_LITERAL: Final = _NotLiteral()
 """Stands for what is not a literal, or one that JSON cannot hold."""
 
-_CHARS_MAX: Final = 20_000
+_DEPTH_MAX: Final = 20
+_LENGTH_MAX: Final = 20_000
+_BITS_MAX: Final = 1024
+
+
+class UnknownValue(Exception):
+    """The value of an expression is known only when it runs, or is none that is kept."""
+
+
+def literal(node: ast.expr) -> object:
+    """Return the value of a literal. Raises `UnknownValue`."""
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        raise UnknownValue from None
 
 
 def constant(node: ast.expr | None) -> object:
     """Return the value of a literal that JSON can hold (tuples as they are), else `NOT_LITERAL`."""
-    if node is None:
-        return NOT_LITERAL
     try:
-        value = ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        value = NOT_LITERAL if node is None else literal(node)
+        plain(value)
+    except UnknownValue:
         return NOT_LITERAL
-    return value if _is_json(value, 0) else NOT_LITERAL
+    return value
 
 
-def plain(value: object) -> Json:
-    """Return such a value with lists for its tuples."""
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    return cast("Json", value)
+def plain(value: object, depth: int = _DEPTH_MAX, *, length_max: int = _LENGTH_MAX, bits_max: int = _BITS_MAX) -> Json:
+    """Return a value as JSON, with lists for its tuples.
 
-
-def _is_json(value: object, depth: int) -> bool:
-    if depth > 20:  # noqa: PLR2004 - deeper than any written default
-        return False
-    if isinstance(value, list | tuple):
-        return all(_is_json(item, depth + 1) for item in value)
-    if isinstance(value, dict):
-        return all(type(key) is str and _is_json(item, depth + 1) for key, item in value.items())
-    if type(value) is float:
-        return math.isfinite(value)
-    if type(value) is str:
-        return (len(value) <= _CHARS_MAX and value.isprintable()) or _encodes(value)
-    if type(value) is int:
-        return value.bit_length() <= 1024  # noqa: PLR2004 - longer than any default that means something
-    return value is None or type(value) is bool
+    Of exact types alone: others run code of the program's own. Texts, lists and dicts have at most `length_max`
+    characters or items, whole numbers `bits_max` bits. Raises `UnknownValue`.
+    """
+    kind = type(value)
+    if value is None or kind is bool:
+        return cast("Json", value)
+    if kind is int and cast("int", value).bit_length() <= bits_max:
+        return cast("int", value)
+    if kind is float and math.isfinite(cast("float", value)):
+        return cast("float", value)
+    if kind is str and len(cast("str", value)) <= length_max and _encodes(cast("str", value)):
+        return cast("str", value)
+    if depth == 0 or kind not in {list, tuple, dict} or len(cast("list[object]", value)) > length_max:
+        raise UnknownValue
+    within = partial(plain, depth=depth - 1, length_max=length_max, bits_max=bits_max)
+    if kind is not dict:
+        return [within(each) for each in cast("list[object]", value)]
+    items = cast("dict[str, object]", value)
+    if all(type(key) is str and len(key) <= length_max and _encodes(key) for key in items):
+        return {key: within(each) for key, each in items.items()}
+    raise UnknownValue
 
 
 def _encodes(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return len(text) <= _CHARS_MAX
+    """Return whether a text has no halves of UTF-16 pairs, which no frame can carry."""
+    return text.isascii() or not any("\ud800" <= each <= "\udfff" for each in text)

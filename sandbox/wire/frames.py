@@ -20,7 +20,7 @@ from ..confine.limits import Allowance, processes_of
 from ..errors import FrameError
 from ..job import Isolation, Job, Json, Outcome, Start
 from .bounded_json import DEPTH_MAX, STEP_CHARS, read, read_in_steps, write, write_in_steps
-from .report_frame import Judge, data, fields, many, outcome_of, text
+from .report_frame import JudgeFrame, data, fields, many, outcome_of, text
 
 FRAME_BYTES_MAX = 32 * 1024 * 1024
 CALL_BYTES_MAX = 5 * 1024 * 1024
@@ -154,7 +154,7 @@ def _call(name: str, args: Mapping[str, Json]) -> Call:
     return Call(name, args)
 
 
-_KINDS: Mapping[str, Judge[ChildFrame]] = {
+_KINDS: Mapping[str, JudgeFrame[ChildFrame]] = {
     "ready": fields(Ready, layers=many(DEPTH_MAX, text(NAME_CHARS_MAX))),
     "call": fields(_call, name=text(NAME_CHARS_MAX), args=_object),
     "trace": fields(TracePiece, piece=data(TRACE_PIECE_BYTES_MAX)),

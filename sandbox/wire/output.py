@@ -57,7 +57,7 @@ def create(text_bytes_max: int) -> int:
     return descriptor
 
 
-class Output:
+class OutputBuffer:
     """One mapped buffer, on either side. Closes the descriptor it is given, since the mapping outlives it.
 
     One that is made without a descriptor gets it later: a worker's is made before the worker.

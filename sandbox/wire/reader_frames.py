@@ -34,7 +34,7 @@ def asked(body: bytes) -> tuple[str, bool, bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReaderReply:
     """What came up. A failure is the name of an exception and its text."""
 
     data: bytes = b""
@@ -42,15 +42,15 @@ class Told:
     failure: tuple[str, str] | None = None
 
 
-def told(body: bytes) -> Told:
+def told(body: bytes) -> ReaderReply:
     """Read, in the host, what came up. Raises `FrameError`."""
     mark, data = body[:1], body[1:]
     if mark == ERROR:
         kind, _, message = data.decode("utf-8", "replace").partition("\n")
-        return Told(failure=(kind, message))
+        return ReaderReply(failure=(kind, message))
     if mark not in {ANSWER, PIECE}:
         raise FrameError("A reader sent what is neither a piece, an answer nor an error.")
-    return Told(data, is_last=mark == ANSWER)
+    return ReaderReply(data, is_last=mark == ANSWER)
 
 
 def length_of(head: bytes) -> int:

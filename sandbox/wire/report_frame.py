@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Final, TypeAlias, TypeVar
 
 from ..errors import FrameError
-from ..job import Column, Failure, Held, Json, Outcome, Refusal, Status, Table
+from ..job import Column, Failure, Json, Outcome, Refusal, SessionVariable, Status, Table
 
 TABLES_MAX: Final = 20
 """Tables that a report describes."""
@@ -43,10 +43,10 @@ _PNG: Final = struct.Struct(f">{len(_PNG_SIGNATURE)}sII")
 _REPORTABLE = frozenset({Status.OK, Status.ERROR, Status.REFUSED, Status.MEMORY})
 """What a child may say of itself; time-outs, crashes and cancellations only the parent can see."""
 _T = TypeVar("_T")
-Judge: TypeAlias = Callable[[Json], _T]
+JudgeFrame: TypeAlias = Callable[[Json], _T]
 
 
-def fields(made: Callable[..., _T], may: AbstractSet[str] = frozenset(), **judges: Judge[Any]) -> Judge[_T]:
+def fields(made: Callable[..., _T], may: AbstractSet[str] = frozenset(), **judges: JudgeFrame[Any]) -> JudgeFrame[_T]:
     """Return a judge of objects with exactly these keys, of which those that they `may` have can be missing or null."""
 
     def judge(value: Json) -> _T:
@@ -58,7 +58,7 @@ def fields(made: Callable[..., _T], may: AbstractSet[str] = frozenset(), **judge
     return judge
 
 
-def many(most: int, judge: Judge[_T]) -> Judge[tuple[_T, ...]]:
+def many(most: int, judge: JudgeFrame[_T]) -> JudgeFrame[tuple[_T, ...]]:
     """Return a judge of lists of at most so many values, each judged."""
 
     def judge_all(value: Json) -> tuple[_T, ...]:
@@ -69,7 +69,7 @@ def many(most: int, judge: Judge[_T]) -> Judge[tuple[_T, ...]]:
     return judge_all
 
 
-def text(most: int) -> Judge[str]:
+def text(most: int) -> JudgeFrame[str]:
     """Return a judge of texts of at most so many characters."""
 
     def judge(value: Json) -> str:
@@ -80,7 +80,7 @@ def text(most: int) -> Judge[str]:
     return judge
 
 
-def number(most: int) -> Judge[int]:
+def number(most: int) -> JudgeFrame[int]:
     """Return a judge of whole numbers from 0 up, below `most`."""
 
     def judge(value: Json) -> int:
@@ -91,12 +91,12 @@ def number(most: int) -> Judge[int]:
     return judge
 
 
-def or_none(judge: Judge[_T]) -> Judge[_T | None]:
+def or_none(judge: JudgeFrame[_T]) -> JudgeFrame[_T | None]:
     """Return a judge that takes null too."""
     return lambda value: None if value is None else judge(value)
 
 
-def data(bytes_max: int) -> Judge[bytes]:
+def data(bytes_max: int) -> JudgeFrame[bytes]:
     """Return a judge of base64 of at most so many bytes, about."""
     is_text = text(bytes_max * 4 // 3 + 4)
 
@@ -178,7 +178,7 @@ _OUTCOME = fields(
     captions=many(FIGURES_MAX, text(CAPTION_CHARS_MAX)),
     tables=many(TABLES_MAX, _TABLE),
     displayed=lambda value: list(many(DISPLAYED_MAX, anything)(value)) or None,
-    held=many(HELD_MAX, fields(Held, name=_NAME, kind=_NAME, bytes=_COUNT, extent=_NAME)),
+    held=many(HELD_MAX, fields(SessionVariable, name=_NAME, kind=_NAME, bytes=_COUNT, extent=_NAME)),
 )
 
 

@@ -13,7 +13,7 @@ Path: TypeAlias = tuple["Path", str | int] | None
 """Where a value stands: its parent's path and its own key or index; None is the value itself."""
 
 
-class Notes:
+class ResultNotes:
     """What was changed, and where: at most `NOTES_MAX` notes, and one that counts the rest."""
 
     def __init__(self, name: str) -> None:

@@ -1,9 +1,9 @@
 """The packets between the host and a zygote: fixed and small, since a zygote that writes little copies little.
 
-Each is one of `Kind`, the number of the worker that is meant, some numbers and a text. Down goes `FORK` with the name
-of the worker's folder as text, where it has one (`confine.overlay`), and two descriptors; and `REFRESH`. Up goes, once,
-how the start went: `WARM` with notes, or `FAILED` with a code and a message, in JSON. Then comes one packet for each
-worker that was `FORKED` (with its pidfd), or `REFUSED`, or has `ENDED`, or was `REFRESHED`.
+Each is one of `PacketKind`, the number of the worker that is meant, some numbers and a text. Down goes `FORK` with the
+name of the worker's folder as text, where it has one (`confine.overlay`), and two descriptors; and `REFRESH`. Up goes,
+once, how the start went: `WARM` with notes, or `FAILED` with a code and a message, in JSON. Then comes one packet for
+each worker that was `FORKED` (with its pidfd), or `REFUSED`, or has `ENDED`, or was `REFRESHED`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _HEAD = struct.Struct("=BQqdd")
 _TEXT_BYTES_MAX = 60_000
 
 
-class Kind(IntEnum):
+class PacketKind(IntEnum):
     """What a packet says."""
 
     FORK = 1
@@ -57,7 +57,7 @@ class ProcessExit:
 
 
 def packed(
-    kind: Kind, number: int = 0, value: int = 0, *, cpu_ms: float = 0, memory_peak_mb: float = 0, text: str = ""
+    kind: PacketKind, number: int = 0, value: int = 0, *, cpu_ms: float = 0, memory_peak_mb: float = 0, text: str = ""
 ) -> bytes:
     """Return a packet as it is sent; of a long text its beginning."""
     return _HEAD.pack(kind, number, value, cpu_ms, memory_peak_mb) + text.encode()[:_TEXT_BYTES_MAX]

@@ -31,7 +31,7 @@ _kept: list[bytes] = []
 
 
 def reserve() -> None:
-    """Have the arenas for what will be imported made now, in one piece; call it before anything else is imported."""
+    """Make the arenas for what will be imported now, in one piece; call it before anything else is imported."""
     blocks = [bytes(_BLOCK_BYTES - bytes.__basicsize__) for _ in range(_HEAP_BYTES // _BLOCK_BYTES)]
     _kept.extend(blocks[:: _ARENA_BYTES // _BLOCK_BYTES - 1])  # one in each, or it would be given back
 

@@ -30,7 +30,7 @@ from ..guest.runtime import Dialect, RunExtras
 from ..guest.spelling import PREFIX
 from ..guest.trace import ReplayDiverged
 from ..guest_api import data_helpers, hosted, hosted_skills, hosted_tools, judged_programs
-from ..job import Failure, Isolation, Job, Json, Reading, Start, Status
+from ..job import Failure, Isolation, Job, Json, SourceReading, Start, Status
 from ..python_versions import require_walked
 from ..report import failures, memory, values
 from ..report.results import exit_text
@@ -92,7 +92,7 @@ def starting_namespace(dialect: Dialect) -> dict[str, object]:
 
 
 def warm(dialect: Dialect, *, rounds: int = WARM_ROUNDS) -> None:
-    """Have a worker that is not confined do here what every worker does, so that none pays for a first time."""
+    """Do once, before a worker is confined, what every worker does, so that none pays for a first time."""
     worker = Worker(dialect)
     host, theirs = socket.socketpair()
     with host, theirs:
@@ -252,7 +252,7 @@ class Worker:
         own.update(given)
         try:
             if reads is not None:
-                return _report(Status.OK, result=facts.describe(code, Reading(**reads), known=own))
+                return _report(Status.OK, result=facts.describe(code, SourceReading(**reads), known=own))
             own.update(hosted_tools.server_names(code, own, self._dialect.may_mean))
             if (refused := _refused_calls(code, own, filename, within)) is not None:
                 return refused
@@ -287,7 +287,7 @@ class Worker:
         return _report(Status.MEMORY, error=self._out_of_memory(failure))
 
     def _out_of_memory(self, failure: Failure) -> Failure:
-        """Say what was used, by what, and what would need less."""
+        """Return what was used, by what, and what would need less."""
         peak_mb = max(0, memory.peak_mb() - (self._peak_before_mb or 0))
         asking = "it asked" if failure.line is None else f"line {failure.line} asked"
         told = f"The code used up its {self._memory_mb} MB of memory. It had taken {peak_mb} MB when {asking} for more"
@@ -346,7 +346,7 @@ def _with(report: dict[str, Json], extras: RunExtras) -> dict[str, Json]:
 
 
 def _refused_calls(code: str, names: Mapping[str, object], filename: str, within: str | None) -> dict[str, Json] | None:
-    """Have the host judge the calls of tools that the code makes; return the report where it refuses one."""
+    """Ask the host to judge the calls of tools that the code makes; return the report where it refuses one."""
     refused = judged_programs.why_refused(code, names, within)
     if refused is None:
         return None
@@ -369,14 +369,14 @@ def _report(
 Define = Callable[[str, str, str], dict[str, object]]
 
 
-class SkillRefused(Exception):
+class SkillNotRunnable(Exception):
     """A skill's source may not run at this isolation."""
 
     __module__ = "builtins"
 
 
 def _refusal_text(refusal: Refused) -> str:
-    """Say what was refused and, after the semicolon, what to do about it."""
+    """Return what was refused and, after the semicolon, what to do about it."""
     if GUEST.wider:
         return f'{refusal.message}; ask for isolation="{GUEST.wider[0]}", which can run it'
     instead = f"; {refusal.instead}" if refusal.instead else ""
@@ -386,7 +386,7 @@ def _refusal_text(refusal: Refused) -> str:
 def definer(dialect: Dialect) -> Define:
     """Return what `GUEST.define` is to be: `(source, filename, name)` in, the module's variables out.
 
-    It raises `SkillRefused` for source that the dialect refuses, and whatever the source raises.
+    It raises `SkillNotRunnable` for source that the dialect refuses, and whatever the source raises.
     """
 
     def define(source: str, filename: str, name: str) -> dict[str, object]:
@@ -394,9 +394,9 @@ def definer(dialect: Dialect) -> Define:
             program = dialect.compile(source, filename)
         except Refused as refusal:
             where = "" if refusal.line is None else f" in line {refusal.line}"
-            raise SkillRefused(f"{filename} was refused{where}: {_refusal_text(refusal)}") from None
+            raise SkillNotRunnable(f"{filename} was refused{where}: {_refusal_text(refusal)}") from None
         if program.is_async:
-            raise SkillRefused(f"{filename} awaits at its top level. Put that into an async function.")
+            raise SkillNotRunnable(f"{filename} awaits at its top level. Put that into an async function.")
         helpers = {**hosted.helpers(), **data_helpers.helpers(), **hosted_tools.bridge_names(source)}
         return dialect.module(program, name, helpers)
 

@@ -30,7 +30,7 @@ from ..guest.guest import GUEST
 from ..job import Isolation
 from ..wire import output
 from ..wire.zygote_config import ZygoteConfig, close_start_file, read_start_file
-from ..wire.zygote_packets import Kind, packed, read
+from ..wire.zygote_packets import PacketKind, packed, read
 from . import reader, runner
 from .compiled_ahead import CompiledAhead
 from .huge_pages import HeapMap
@@ -58,7 +58,7 @@ def main(control_fd: int) -> NoReturn:
     try:
         kind(connection).work()
     except SandboxError as error:
-        connection.send(packed(Kind.FAILED, text=_json(error.code, str(error))))
+        connection.send(packed(PacketKind.FAILED, text=_json(error.code, str(error))))
         raise SystemExit(1) from None
 
 
@@ -104,14 +104,14 @@ class _Forker(ABC):
             os._exit(0)
         asked = read(data)
         number, run_folder = asked.number, asked.text
-        if asked.kind == Kind.REFRESH:
-            self._connection.send(packed(Kind.REFRESHED, number, self._refresh(number)))
+        if asked.kind == PacketKind.REFRESH:
+            self._connection.send(packed(PacketKind.REFRESHED, number, self._refresh(number)))
             return
         received = b"".join(packed for _level, _type, packed in ancillary)
         if len(received) != _DESCRIPTORS.size:  # the kernel leaves out those that there is no room for
             for (descriptor,) in _DESCRIPTOR.iter_unpack(received):
                 os.close(descriptor)
-            self._connection.send(packed(Kind.REFUSED, number, text="its zygote has no file descriptors left"))
+            self._connection.send(packed(PacketKind.REFUSED, number, text="its zygote has no file descriptors left"))
             return
         channel_fd, output_fd = _DESCRIPTORS.unpack(received)
         overlay: socket.socket | None = None
@@ -123,7 +123,7 @@ class _Forker(ABC):
         except OSError as error:
             if overlay is not None:
                 overlay.close()
-            self._connection.send(packed(Kind.REFUSED, number, text=str(error)))
+            self._connection.send(packed(PacketKind.REFUSED, number, text=str(error)))
         else:
             if pid == 0:
                 self._serve(channel_fd, output_fd, run_folder, overlay_to)
@@ -142,18 +142,18 @@ class _Forker(ABC):
             os.waitpid(pid, 0)
             if overlay is not None:
                 overlay.close()
-            self._connection.send(packed(Kind.REFUSED, number, text=str(error)))
+            self._connection.send(packed(PacketKind.REFUSED, number, text=str(error)))
             return
         self._children[pidfd] = (pid, number)
         if overlay is not None:
             self._overlays[number] = overlay
         self._poll.register(pidfd, select.POLLIN)
-        message = packed(Kind.FORKED, number, -pid if self._plan.own_init else pid)
+        message = packed(PacketKind.FORKED, number, -pid if self._plan.own_init else pid)
         rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, _DESCRIPTOR.pack(pidfd))
         self._connection.sendmsg((message,), (rights,))
 
     def _refresh(self, number: int) -> bool:
-        """Have a worker see the workspace as it is now; return whether it does."""
+        """Show a worker the workspace as it is now; return whether it sees it."""
         overlay = self._overlays.get(number)
         try:
             if isinstance(overlay, socket.socket):
@@ -178,7 +178,9 @@ class _Forker(ABC):
         _pid, status, usage = os.wait4(pid, 0)
         status = self._plan.status_of_worker(os.waitstatus_to_exitcode(status))
         cpu_ms = (usage.ru_utime + usage.ru_stime) * 1000
-        self._connection.send(packed(Kind.ENDED, number, status, cpu_ms=cpu_ms, memory_peak_mb=usage.ru_maxrss / 1024))
+        self._connection.send(
+            packed(PacketKind.ENDED, number, status, cpu_ms=cpu_ms, memory_peak_mb=usage.ru_maxrss / 1024)
+        )
 
 
 class _Zygote(_Forker):
@@ -220,7 +222,7 @@ class _Zygote(_Forker):
         heap.collapse()
         if packages:
             self._compile_packages()
-        connection.send(packed(Kind.WARM, text=_json(*self._plan.notes)))
+        connection.send(packed(PacketKind.WARM, text=_json(*self._plan.notes)))
 
     def _serve(self, channel_fd: int, output_fd: int, run_folder: str, overlay_to: socket.socket | None) -> NoReturn:
         runner.serve(self._prepared, channel_fd, output_fd, run_folder, overlay_to)
@@ -252,7 +254,7 @@ class _ReaderZygote(_Forker):
         gc.collect()
         gc.freeze()
         heap.collapse()
-        connection.send(packed(Kind.WARM, text=_json(*self._plan.notes)))
+        connection.send(packed(PacketKind.WARM, text=_json(*self._plan.notes)))
 
     def _serve(self, channel_fd: int, output_fd: int, *_of_workers: object) -> NoReturn:
         reader.serve(self._functions, self._plan, self._bounds, channel_fd, output_fd)

@@ -8,6 +8,7 @@ Every message about arguments is made here: one sentence says what was wrong, on
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 from collections.abc import Collection, Mapping
@@ -112,8 +113,6 @@ _PYTHON: Mapping[str, tuple[type, ...]] = MappingProxyType(
 
 def unknown_argument(taker: str, name: str, known: Collection[str], takes: str) -> str:
     """Return what to say of an argument that is not taken: the nearest name, else what is taken."""
-    import difflib
-
     likely = [each for each in known if each != name and len(each) <= _SHOWN_CHARS_MAX][:_LIKELY_MAX]
     near = difflib.get_close_matches(name[:_SHOWN_CHARS_MAX], likely, n=1, cutoff=0.5)
     return f"{taker} takes no argument {shown(name)}. {f'Did you mean {near[0]}?' if near else takes}"

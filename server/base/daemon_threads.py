@@ -39,11 +39,11 @@ class DaemonThreads(Executor):
             return self._idle < self._threads or self._waiting.any(lambda each: not each[0].cancelled())
 
     def submit(self, work: Callable[..., _T], /, *args: Any, **named: Any) -> Future[_T]:
-        """Have work done, for nobody in particular. Raises as `submit_for`."""
+        """Submit work for nobody in particular. Raises as `submit_for`."""
         return self.submit_for(NOBODY, lambda: work(*args, **named))
 
     def submit_for(self, owner: Owner, work: Callable[[], _T]) -> Future[_T]:
-        """Have work done for that owner. Raises `HostWorkBusy`, or its future does, where too much waits."""
+        """Submit work for that owner. Raises `HostWorkBusy`, or its future does, where too much waits."""
         future: Future[_T] = Future()
         refused: Future[Any] | None = None
         with self._changed:

@@ -28,7 +28,7 @@ class FairLine(Generic[_T]):
         return bool(self._waiting)
 
     def put(self, owner: Owner, item: _T) -> None:
-        """Have something wait, behind what its caller has waiting already."""
+        """Queue something, behind what its caller has waiting already."""
         self._waiting.setdefault(owner.tenant, {}).setdefault(owner.caller, deque()).append(item)
         self._of_tenant[owner.tenant] += 1
 

@@ -9,7 +9,7 @@ from ...sandbox.job import HostCalls, Json
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AnnouncedChange:
     """A change that is about to be made.
 
     One that `leaves` this machine (a call of an upstream tool) is never made unless it is written down. One that is
@@ -21,9 +21,9 @@ class Change:
     sources: tuple[Mapping[str, str], ...] = ()
 
 
-SENT = Change(leaves=True, repeatable=False)
-MADE_HERE = Change(leaves=False, repeatable=False)
-REPEATABLE_HERE = Change(leaves=False, repeatable=True)
+SENT = AnnouncedChange(leaves=True, repeatable=False)
+MADE_HERE = AnnouncedChange(leaves=False, repeatable=False)
+REPEATABLE_HERE = AnnouncedChange(leaves=False, repeatable=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class HostCall:
 
     name: str
     arguments: Mapping[str, Json]
-    write_down: Callable[[Change], Awaitable[None]] | None = None
+    write_down: Callable[[AnnouncedChange], Awaitable[None]] | None = None
 
-    async def before(self, change: Change) -> None:
+    async def before(self, change: AnnouncedChange) -> None:
         """Write down a change that is about to be made. Raises `HostCallError` where it must not be made."""
         if self.write_down is not None:
             await self.write_down(change)

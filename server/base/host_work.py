@@ -73,7 +73,7 @@ _PATIENT = MappingProxyType({Kind.LANDING: 600.0})
 
 
 def use_threads(kind: Kind, count: int) -> None:
-    """Have work of a kind be done by this many threads, where it waits more than it computes; before any is done."""
+    """Set how many threads do work of a kind, where it waits more than it computes; before any is done."""
     _THREADS[kind] = count
 
 
@@ -97,7 +97,7 @@ class Account:
         return cls(timeout_seconds * CPU_SHARE)
 
     def end(self) -> None:
-        """Have all work on this account end at its next checkpoint."""
+        """End all work on this account at its next checkpoint."""
         self._ended = True
 
     def charge(self, seconds: float) -> None:

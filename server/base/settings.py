@@ -9,6 +9,8 @@ Parsed by functions, not by a pydantic model: commands such as `sealab servers l
 
 from __future__ import annotations
 
+import difflib
+import json
 import os
 import re
 import tomllib
@@ -19,6 +21,7 @@ from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
+from urllib.parse import urlsplit
 
 from ...sandbox.confine.levels import Level, default_level
 from ...sandbox.job import Isolation
@@ -199,8 +202,6 @@ def _pattern(value: object) -> str:
 
 
 def _json(text: str) -> object:
-    import json
-
     return json.loads(text)
 
 
@@ -249,8 +250,6 @@ def _store_address(value: object) -> str:
 
 def _address(value: object) -> str:
     """Read the address that clients use: a scheme and a host, perhaps with a port; in lower case, without a slash."""
-    from urllib.parse import urlsplit
-
     parts = urlsplit(str(value).strip().lower())
     host, port = parts.hostname or "", parts.port
     _if(parts.scheme in {"http", "https"} and parts.path in {"", "/"} and parts.netloc.isascii(), parts)
@@ -590,8 +589,6 @@ def without_prefix(environment: Mapping[str, str]) -> list[str]:
 def _known(key: str, shown: str) -> str:
     name = key.removeprefix(PREFIX)
     if name not in _NAMES:
-        import difflib
-
         near = difflib.get_close_matches(name.upper(), _NAMES, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"The settings are {', '.join(sorted(_NAMES))}."
         raise SettingsError(f"{shown} is not a setting. {hint}")

@@ -51,7 +51,7 @@ class VisibleStream:
 
 
 def show_visibly(*, stdout: bool) -> None:
-    """Have control characters written visibly to standard error, and with `stdout` to a terminal there too."""
+    """Write control characters visibly to standard error, and with `stdout` to a terminal there too."""
     if not isinstance(sys.stderr, VisibleStream):
         sys.stderr = cast("TextIO", VisibleStream(sys.stderr))
     if stdout and sys.stdout.isatty() and not isinstance(sys.stdout, VisibleStream):

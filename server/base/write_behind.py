@@ -104,7 +104,7 @@ class WriteBehind(Generic[T]):
         self.error: BaseException | None = None
 
     def add(self, *items: T, idly: bool = False) -> None:
-        """Have items written soon; returns at once. Those that are added `idly` wait for others to be written with."""
+        """Queue items for writing; returns at once. Those that are added `idly` wait for others to be written with."""
         with self._changed:
             for item in items:
                 self._added += 1
@@ -136,13 +136,13 @@ class WriteBehind(Generic[T]):
         await future
 
     def hurry(self) -> None:
-        """Have what was added written at once; returns before it is."""
+        """Start writing what was added; returns before it is written."""
         with self._changed:
             self._hurries = True
             self._wake()
 
     def wake(self) -> None:
-        """Have `beside` called."""
+        """Schedule a call of `beside`."""
         with self._changed:
             self._wake()
 
@@ -183,7 +183,7 @@ class WriteBehind(Generic[T]):
         return self._much is not None and self._waiting_size >= self._much
 
     def _wake(self) -> None:
-        """Have the thread look what there is to do; it starts with the first item."""
+        """Wake the thread; it starts with the first item."""
         self._is_woken = True
         if self._thread is None and not self._ends:
             self._thread = threading.Thread(target=self._work, name=f"sealab {self._name}", daemon=True)
@@ -254,7 +254,7 @@ class WriteBehind(Generic[T]):
         return (items if self._unheard else self._merge(items)), upto
 
     def _put_back(self, items: list[T], upto: int, error: BaseException, began: float) -> None:
-        """Have items wait before the others."""
+        """Queue items before the others."""
         now = time.monotonic()
         if self.fails_since is None:
             _LOG.warning("%d %s wait to be written: %s", len(items), self._name, error)

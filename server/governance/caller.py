@@ -21,7 +21,7 @@ OpenLink = Callable[[str, str], Awaitable[bool]]
 Raises `NoMoreQuestions` and `NobodyAnswers` as `Ask` does.
 """
 
-Progress = Callable[[float, float, str], Awaitable[None]]
+OnProgress = Callable[[float, float, str], Awaitable[None]]
 """Told `(elapsed_seconds, timeout_seconds, what is going on)`."""
 
 RUNNING = "running"

@@ -203,7 +203,7 @@ class Tenants(Generic[S]):
             self._begin_closing(min(idle, key=lambda each: (_holds_connections(each), each.used_at)))
 
     def _begin_closing(self, entry: _OpenTenant[S]) -> None:
-        """Have a tenant end; from now on it is opened anew where it is used."""
+        """End a tenant; from now on it is opened anew where it is used."""
         if self._open.get(entry.tenant) is entry:
             del self._open[entry.tenant]
         self._closing.add(entry)

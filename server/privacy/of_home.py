@@ -14,7 +14,7 @@ from ..base.settings import Settings
 from ..governance.policy.access import NO_POLICY, Decider
 from .detectors import Detectors
 from .privacy import Privacy, TenantVault
-from .tokens.audit_notes import Told
+from .tokens.audit_notes import OnTypes
 from .tokens.keys import root_key
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def privacy_of(
     *,
     durable: bool = False,
     policy: Decider = NO_POLICY,
-    told: Told | None = None,
+    told: OnTypes | None = None,
     operators: Callable[[], Database] | None = None,
     key: Callable[[], bytes] | None = None,
     detectors: Detectors | None = None,

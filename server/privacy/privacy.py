@@ -35,7 +35,7 @@ from ..governance.scopes import is_brief, tokens_of
 from .detectors import Detectors, judge_recognizers
 from .packed import RUNS_MAX, Judge, without_packed
 from .token_texts import TOKEN, mentions_in, tokens_in
-from .tokens.audit_notes import AuditNotes, RecordLinks, Told
+from .tokens.audit_notes import AuditNotes, OnTypes, RecordLinks
 from .tokens.known_values import KnownValues
 from .tokens.parts import CHARS_MAX, Part, Text, Tree, is_longer, is_small, part_of
 from .tokens.run_tokens import Brake, RunTokens
@@ -103,7 +103,7 @@ class Privacy:
         durable: bool = False,
         policy: Decider = NO_POLICY,
         tenant: TenantVault | None = None,
-        told: Told | None = None,
+        told: OnTypes | None = None,
         detectors: Detectors | None = None,
     ) -> None:
         """Make it; with `durable`, for texts that are thrown away once hidden, no power cut loses a token.
@@ -246,7 +246,7 @@ class Privacy:
         return (await self.hide(scope, (Text(text),), destination=None)).types
 
     async def learn(self, scope: str, value: Json, run_tokens: RunTokens | None = None) -> Sequence[str]:
-        """Have what is personal in something that code was given hidden wherever it shows up, and return what that is.
+        """Hide what is personal in something that code was given wherever it shows up; return what that is.
 
         Raises `PrivacyFailed`.
         What stands in it without context would be found where it is shown; so the fast mode is enough.
@@ -444,7 +444,7 @@ class Privacy:
         run: str = "",
         rule: str = "",
     ) -> None:
-        """Have it noted in the audit that something was done with values, by a run if one did; returns at once."""
+        """Queue an audit note that something was done with values, by a run if one did; returns at once."""
         self._notes.add(scope, action, destination, types, run=run, rule=rule)
 
     def vault(self) -> Vault:

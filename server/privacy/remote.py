@@ -20,7 +20,7 @@ from ...sandbox.host.readers import Readers
 from ...sandbox.job import Json, Owner
 from ..base.errors import HostWorkRefused, PrivacyFailed
 from ..base.host_work import OWNER, account, waiting
-from .detection.findings import TYPE_NAME, DetectionFailed, Finding, Found, KeyedText
+from .detection.findings import TYPE_NAME, DetectionFailed, Finding, KeyedText, TableFindings
 from .reader import ALL_TEXTS, ANY_TEXT, COLUMN, LEAVES, TEXTS
 
 SECONDS_MAX = 30.0
@@ -49,12 +49,12 @@ class RemoteDetector:
         with _judging():
             return [_findings(each, len(leaf.text)) for each, leaf in zip(told, leaves, strict=True)]
 
-    def find_column(self, path: tuple[str, ...], texts: Sequence[str], headings: Sequence[str] = ()) -> Found:
+    def find_column(self, path: tuple[str, ...], texts: Sequence[str], headings: Sequence[str] = ()) -> TableFindings:
         """Return what is personal in cells of a column; see `Detector.find_column`. Raises as `find_leaves`."""
         told = self._asked(COLUMN, [list(path), list(texts), list(headings)])
         with _judging():
             whole, within = told
-            found = Found()
+            found = TableFindings()
             for kind, numbers in whole.items():
                 found.whole[_type(kind)] = [texts[_place(number, len(texts) - 1)] for number in numbers]
             for number, findings in within:

@@ -26,7 +26,7 @@ _NOT_THE_NEXT = "a line is missing or was put in"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class LineFilter:
     """Which lines are read; what is None or empty leaves none out. Times are in microseconds since 1970."""
 
     since_us: int | None = None
@@ -39,7 +39,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class LogCheck:
     """What a check of the log found: how many lines, its head, and of what is wrong the first line and why."""
 
     lines: int
@@ -106,7 +106,7 @@ class AuditStore:
         raise _damaged("its head changes while it is locked")
 
     def _chained(self, before: Head, rows: Sequence[dict[str, str | int]]) -> Head:
-        """Have rows follow a head, and return the head behind them."""
+        """Chain rows to a head, and return the head behind them."""
         number, last = before.number, before.hash
         for row in rows:
             number += 1
@@ -129,7 +129,7 @@ class AuditStore:
         with self._database.read() as connection:
             return self._head(connection)
 
-    def lines(self, wanted: Wanted) -> Iterator[KeptLine]:
+    def lines(self, wanted: LineFilter) -> Iterator[KeptLine]:
         """Give the newest lines that are wanted, the oldest of them first, read page by page."""
         which = _conditions(wanted)
         skipped = sa.select(_LINE.number).where(*which).order_by(_LINE.number.desc()).limit(1).offset(wanted.limit - 1)
@@ -144,7 +144,7 @@ class AuditStore:
                 return
             after = rows[-1]["number"]
 
-    def verify(self, expected: str | None = None) -> Verdict:
+    def verify(self, expected: str | None = None) -> LogCheck:
         """Check every line and the head; with `expected`, that a line with this hash is among them, or its trimmed end.
 
         What is found first is said, by the number of its line.
@@ -153,7 +153,7 @@ class AuditStore:
             found = _head_row(connection)
             head = _head_of(found)
             if head.number and not self._is_sealed(head, found):
-                return Verdict(0, head, head.number, "the head was changed by somebody who has not the key")
+                return LogCheck(0, head, head.number, "the head was changed by somebody who has not the key")
             return self._verified(connection, head, expected)
 
     def trim(self, before_us: int, event: AuditEvent) -> int:
@@ -176,7 +176,7 @@ class AuditStore:
         self.add([event])
         return gone
 
-    def _verified(self, connection: Connection, head: Head, expected: str | None) -> Verdict:
+    def _verified(self, connection: Connection, head: Head, expected: str | None) -> LogCheck:
         number, last = head.before_number, head.before_hash
         count = 0
         seen = expected is None or expected == last
@@ -187,21 +187,21 @@ class AuditStore:
                 number += 1
                 if (why := self._wrong(row, number, last, head)) is not None:
                     found = row["number"]
-                    return Verdict(count, head, min(number, found) if isinstance(found, int) else number, why)
+                    return LogCheck(count, head, min(number, found) if isinstance(found, int) else number, why)
                 last, count = row["hash"], count + 1
                 seen = seen or last == expected
             if len(rows) < PAGE_LINES:
                 break
             after = rows[-1]["number"]
         if number != head.number:
-            return Verdict(count, head, number + 1, f"lines {number + 1} to {head.number} are missing at the end")
+            return LogCheck(count, head, number + 1, f"lines {number + 1} to {head.number} are missing at the end")
         if last != head.hash:
-            return Verdict(count, head, number, "the head is not that of the last line")
+            return LogCheck(count, head, number, "the head is not that of the last line")
         if not seen:
-            return Verdict(
+            return LogCheck(
                 count, head, number, "no line has the hash that was expected: the log went back or is another"
             )
-        return Verdict(count, head)
+        return LogCheck(count, head)
 
     def _wrong(self, row: Mapping[Any, Any], number: int, last: str, head: Head) -> str | None:
         """Return what is wrong with a row where the line of that number should be; None where nothing is."""
@@ -294,7 +294,7 @@ def _line(row: Mapping[Any, Any]) -> KeptLine:
     return KeptLine(int(str(row["number"])), event, str(row["previous"]), str(row["hash"]))
 
 
-def _conditions(wanted: Wanted) -> list[sa.ColumnElement[bool]]:
+def _conditions(wanted: LineFilter) -> list[sa.ColumnElement[bool]]:
     which = [] if wanted.since_us is None else [_LINE.at_us >= wanted.since_us]
     which += [] if wanted.until_us is None else [_LINE.at_us < wanted.until_us]
     same = {name: getattr(wanted, name) for name in ("tenant", "principal", "event", "run")}

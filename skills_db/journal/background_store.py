@@ -37,7 +37,7 @@ KEPT, CANCELS, LOST = "kept", "cancels", "lost"
 """What a renewal answers: the lease is kept, the run is to be cancelled, or it is not this process's any more."""
 _REQUEST, _PROGRESS, _REPORT, _QUESTION, _ANSWER = "request", "progress", "report", "question", "answer"
 _ANSWERS = "answers"
-Told = Mapping[str, object]
+StoredObject = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Claimed:
 
     run_id: str
     owner: str
-    request: Told | None
+    request: StoredObject | None
     was_cut: bool
     cancels: bool
 
@@ -68,7 +68,7 @@ class SentBefore:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StoredReply:
     """The answer to a question of a run: what was chosen, None for a no, and when, in seconds since 1970."""
 
     number: int
@@ -89,12 +89,12 @@ class BackgroundState:
     queued: float
     changed: float
     expires: float
-    progress: Told | None = None
-    report: Told | None = None
+    progress: StoredObject | None = None
+    report: StoredObject | None = None
     questions: int = 0
-    question: Told | None = None
+    question: StoredObject | None = None
     """What it waits for, where that is a user's answer; `questions` is the number of it."""
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[StoredReply, ...] = ()
     """The answers that it was given, to each of its questions one."""
     has_journal: bool = True
     """Whether anything is written of it in a journal; like `has_ended_journal` known in a list alone."""
@@ -128,7 +128,7 @@ class BackgroundStore:
         self,
         run_id: str,
         scope: str,
-        request: Told,
+        request: StoredObject,
         *,
         expires: float,
         most: int,
@@ -147,14 +147,16 @@ class BackgroundStore:
             connection.execute(BACKGROUND.insert(), row)
         return True
 
-    def put_parked(self, run_id: str, scope: str, request: Told, question: Told, *, expires: float) -> None:
-        """Have a run that began elsewhere wait for an answer."""
+    def put_parked(
+        self, run_id: str, scope: str, request: StoredObject, question: StoredObject, *, expires: float
+    ) -> None:
+        """Let a run that began elsewhere wait for an answer."""
         row = self._row(run_id, scope, request, expires) | {"status": WAITING, "begins": 1, "questions": 1}
         row["sealed_question"] = self._sealed(row["owner"], run_id, _QUESTION, question)
         with self._database.transaction() as connection:
             connection.execute(BACKGROUND.insert(), row)
 
-    def _row(self, run_id: str, scope: str, request: Told, expires: float) -> dict[str, Any]:
+    def _row(self, run_id: str, scope: str, request: StoredObject, expires: float) -> dict[str, Any]:
         owner, now = self._keys.owner(scope), self._database.now()
         return {
             **NOBODYS,
@@ -191,7 +193,7 @@ class BackgroundStore:
         return SentBefore(found.asked, found.run_id, None if found.sent >= found.expires else now - found.sent)
 
     def keep_sent(self, scope: str, mark: str, run_id: str, *, ran: bool = False) -> bool:
-        """Say that the process of a call with an idempotency key is there; return whether the call is still known.
+        """Renew the mark that the process of a call with an idempotency key is there; return whether the call is known.
 
         Once its run `ran`, or has a journal, it is never taken for one of which nothing ran.
         """
@@ -203,7 +205,7 @@ class BackgroundStore:
         return kept.rowcount > 0
 
     def forget_sent(self, scope: str, mark: str, run_id: str, *, silent_seconds: float = 0.0) -> None:
-        """Have a call with an idempotency key be new once more, of whose run nothing ran.
+        """Make a call with an idempotency key new once more, of whose run nothing ran.
 
         With `silent_seconds` only where its process was not heard of for so long.
         """
@@ -258,12 +260,12 @@ class BackgroundStore:
             return None
         self._begins[row.run_id] = row.begins
         try:
-            request: Told | None = self._opened(row.owner, row.run_id, _REQUEST, row.sealed_request)
+            request: StoredObject | None = self._opened(row.owner, row.run_id, _REQUEST, row.sealed_request)
         except JournalDamaged:
             request = None
         return Claimed(row.run_id, row.owner, request, row.begins > 1, bool(row.cancels))
 
-    def renew(self, run_id: str, owner: str, progress: Told | None, lease_seconds: float) -> str:
+    def renew(self, run_id: str, owner: str, progress: StoredObject | None, lease_seconds: float) -> str:
         """Keep the lease of a run and store how far it is; return `KEPT`, `CANCELS` or `LOST`."""
         now = self._database.now()
         values: dict[str, object] = {"leased_until": now + lease_seconds, "changed": now}
@@ -286,7 +288,7 @@ class BackgroundStore:
         with self._database.transaction() as connection:
             connection.execute(self._of_ours(run_id).values(values))
 
-    def finish(self, run_id: str, owner: str, report: Told) -> bool:
+    def finish(self, run_id: str, owner: str, report: StoredObject) -> bool:
         """Store the report of a run of ours, the first one alone; its program is removed."""
         ending = self._of_ours(run_id).values(self._ended(owner, run_id, report))
         with self._database.transaction() as connection:
@@ -296,8 +298,8 @@ class BackgroundStore:
         self._begins.pop(run_id, None)
         return is_stored
 
-    def park(self, run_id: str, owner: str, question: Told) -> bool:
-        """Have a run of ours wait for an answer, and be nobody's until then; False where it is not ours now."""
+    def park(self, run_id: str, owner: str, question: StoredObject) -> bool:
+        """Let a run of this server wait for an answer, unowned until then; False where another server has it."""
         values = {
             "status": WAITING,
             "changed": self._database.now(),
@@ -309,7 +311,7 @@ class BackgroundStore:
         with self._database.transaction() as connection:
             return connection.execute(self._of_ours(run_id).where(_RUN.cancels == 0).values(values)).rowcount > 0
 
-    def answer(self, run_id: str, number: int, answer: Told, *, scope: str | None = None) -> bool:
+    def answer(self, run_id: str, number: int, answer: StoredObject, *, scope: str | None = None) -> bool:
         """Answer a question of a run that waits, so that it goes on; False where another answer came before.
 
         Which one did, `state` says. Raises as `state`.
@@ -319,7 +321,7 @@ class BackgroundStore:
             return False
         owner, now = before.owner, self._database.now()
         # While a run waits with this question nothing is added to its answers but the answer to it.
-        answers = (*before.answers, Answer(number, cast("str | None", answer["choice"]), now))
+        answers = (*before.answers, StoredReply(number, cast("str | None", answer["choice"]), now))
         values = {
             "status": QUEUED,
             "changed": now,
@@ -339,7 +341,7 @@ class BackgroundStore:
         """Return what the token of a link stands for, None where it is none of this database's."""
         return judged(self._keys, token)
 
-    def take_answer(self, run_id: str, owner: str) -> Told | None:
+    def take_answer(self, run_id: str, owner: str) -> StoredObject | None:
         """Return the answer to the last question of a run of ours, once; it holds for nothing that is asked later."""
         answer = sa.select(_RUN.sealed_answer).where(*self._is_ours(run_id))
         with self._database.transaction() as connection:
@@ -357,7 +359,7 @@ class BackgroundStore:
             run_ids = connection.execute(wanted.order_by(_RUN.id).limit(most)).scalars().all()
         return [self.state(each) for each in run_ids]
 
-    def cancel(self, run_id: str, report: Told, *, scope: str | None = None) -> None:
+    def cancel(self, run_id: str, report: StoredObject, *, scope: str | None = None) -> None:
         """End a run that waits, with this report; ask for the end of one that is under way.
 
         Raises as `state`.
@@ -386,7 +388,7 @@ class BackgroundStore:
         if row.status == ENDED and row.sealed_report is None:
             raise JournalErased(run_id)
 
-        def told(part: str) -> Told | None:
+        def told(part: str) -> StoredObject | None:
             sealed = getattr(row, f"sealed_{part}")
             return None if sealed is None else self._opened(row.owner, run_id, part, sealed)
 
@@ -397,10 +399,10 @@ class BackgroundStore:
             report=told(_REPORT),
             questions=row.questions,
             question=told(_QUESTION),
-            answers=tuple(Answer(**each) for each in cast("list[dict[str, Any]]", answers["answers"])),
+            answers=tuple(StoredReply(**each) for each in cast("list[dict[str, Any]]", answers["answers"])),
         )
 
-    def request(self, run_id: str) -> Told | None:
+    def request(self, run_id: str) -> StoredObject | None:
         """Return what a run is to run; None once it has ended, or where there is none."""
         wanted = sa.select(_RUN.owner, _RUN.sealed_request).where(_RUN.run_id == run_id)
         with self._database.read() as connection:
@@ -442,7 +444,7 @@ class BackgroundStore:
     def _of_ours(self, run_id: str) -> sa.Update:
         return sa.update(BACKGROUND).where(*self._is_ours(run_id))
 
-    def _ended(self, owner: str, run_id: str, report: Told) -> dict[str, object]:
+    def _ended(self, owner: str, run_id: str, report: StoredObject) -> dict[str, object]:
         return {
             "status": ENDED,
             "changed": self._database.now(),
@@ -461,10 +463,10 @@ class BackgroundStore:
         values = {"status": RUNNING, "begins": begins, "leased_by": self._process}
         return connection.execute(sa.update(BACKGROUND).where(*lost).values(values)).rowcount > 0
 
-    def _sealed(self, owner: str, run_id: str, part: str, told: Told) -> bytes:
+    def _sealed(self, owner: str, run_id: str, part: str, told: StoredObject) -> bytes:
         return self._keys.sealed(owner, run_id, f"background {part}", 0, json.dumps(told).encode("ascii"))
 
-    def _opened(self, owner: str, run_id: str, part: str, sealed: bytes) -> Told:
+    def _opened(self, owner: str, run_id: str, part: str, sealed: bytes) -> StoredObject:
         return opened(self._keys, owner, run_id, part, sealed)
 
 
@@ -472,7 +474,7 @@ def _in_clear(row: Row) -> BackgroundState:
     return BackgroundState(row.run_id, row.owner, row.status, row.queued, row.changed, row.expires)
 
 
-def opened(keys: JournalKeys, owner: str, run_id: str, part: str, sealed: bytes) -> Told:
+def opened(keys: JournalKeys, owner: str, run_id: str, part: str, sealed: bytes) -> StoredObject:
     """Return what is sealed as a part of a background run. Raises `JournalDamaged`."""
     try:
         data = keys.opened(owner, run_id, f"background {part}", 0, sealed)
@@ -481,7 +483,7 @@ def opened(keys: JournalKeys, owner: str, run_id: str, part: str, sealed: bytes)
             f"The {part} of the background run {run_id} was changed or is damaged. Restore a backup of the database, "
             "or go on without it."
         ) from None
-    return cast("Told", json.loads(data))
+    return cast("StoredObject", json.loads(data))
 
 
 def _may_begin(now: float) -> tuple[sa.ColumnElement[bool], ...]:

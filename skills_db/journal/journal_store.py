@@ -43,13 +43,13 @@ from .records import (
     ERASED,
     FORMAT,
     RUNNING,
-    Journal,
     Record,
     RecordKind,
     RunBegin,
     RunChange,
     RunSummary,
-    Session,
+    SessionPrograms,
+    StoredJournal,
     first_line,
     joined,
     parted,
@@ -199,7 +199,7 @@ class JournalStore:
     def _of(self, scope: str | None) -> tuple[sa.ColumnElement[bool], ...]:
         return () if scope is None else (_RUN.owner == self._keys.owner(scope),)
 
-    def journal(self, run_id: str, *, scope: str | None = None) -> Journal:
+    def journal(self, run_id: str, *, scope: str | None = None) -> StoredJournal:
         """Return the whole journal of a run.
 
         Raises `JournalNotFound`, `JournalErased`, `JournalNewer` or `JournalDamaged`.
@@ -219,9 +219,9 @@ class JournalStore:
         records = tuple(self._records(row, pieces))
         if run.ended is None:
             run = replace(run, tools=tools_called(records))
-        return Journal(run, json.loads(told)["scope"], json.loads(header), records, len(pieces), row.after)
+        return StoredJournal(run, json.loads(told)["scope"], json.loads(header), records, len(pieces), row.after)
 
-    def take_over(self, run_id: str, process: str, seconds: float, *, scope: str | None = None) -> Journal:
+    def take_over(self, run_id: str, process: str, seconds: float, *, scope: str | None = None) -> StoredJournal:
         """Take a run that was cut, and return its journal as it then is; its lease is the process's for `seconds`.
 
         The first that takes it has it. What the process before it still writes is refused, since the number of its next
@@ -249,7 +249,7 @@ class JournalStore:
             connection.execute(sa.update(JOURNAL).where(*held).values(NOBODYS))
 
     def renew(self, process: str, seconds: float) -> None:
-        """Have a process keep the runs that it has for so long."""
+        """Renew a process's leases of its runs for so long."""
         held = sa.update(JOURNAL).where(_RUN.status == RUNNING, _LEASE.is_of(process))
         with self._database.transaction(durable=False) as connection:
             connection.execute(held.values(leased_until=self._database.now() + seconds))
@@ -266,7 +266,7 @@ class JournalStore:
         with self._database.read() as connection:
             return connection.execute(wanted).scalars().all()
 
-    def session(self, scope: str, name: str) -> Session:
+    def session(self, scope: str, name: str) -> SessionPrograms:
         """Return what a session consists of that has no worker: the programs that ended and left it as it was last.
 
         A program that ran out of time or memory, crashed, or was cancelled or cut is none of them.
@@ -275,11 +275,13 @@ class JournalStore:
             rows = connection.execute(_in_session(self._keys.owner(scope), self._keys.session(scope, name)))
             last = next((each for each in rows if each.closed or each.status in _PLACED), None)
             if last is None or last.closed:
-                return Session()
+                return SessionPrograms()
             if last.status == ERASED:
-                return Session(gap=_GAP_ERASED)
+                return SessionPrograms(gap=_GAP_ERASED)
             if last.isolation != _RESTRICTED:
-                return Session(gap=f"its process ended, and at the isolation {last.isolation} it cannot be rebuilt")
+                return SessionPrograms(
+                    gap=f"its process ended, and at the isolation {last.isolation} it cannot be rebuilt"
+                )
             programs = [last]
             for each in rows:
                 if programs[-1].after is None:
@@ -287,15 +289,15 @@ class JournalStore:
                 if each.run_id == programs[-1].after:
                     programs.append(each)
         if any(each.closed for each in programs):
-            return Session()
+            return SessionPrograms()
         if any(each.status == ERASED for each in programs):
-            return Session(gap=_GAP_ERASED)
+            return SessionPrograms(gap=_GAP_ERASED)
         if programs[-1].after is not None:
-            return Session(gap="its process ended, and the journal of an earlier program is not kept any more")
-        return Session(tuple(each.run_id for each in reversed(programs)))
+            return SessionPrograms(gap="its process ended, and the journal of an earlier program is not kept any more")
+        return SessionPrograms(tuple(each.run_id for each in reversed(programs)))
 
     def close_session(self, scope: str, name: str) -> bool:
-        """Have a session end for good, so that it is never rebuilt; return whether it could have been."""
+        """End a session for good, so that it is never rebuilt; return whether it could have been."""
         could = bool(self.session(scope, name).programs)
         whose = (_RUN.owner == self._keys.owner(scope), _RUN.session == self._keys.session(scope, name))
         with self._database.transaction() as connection:

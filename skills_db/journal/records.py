@@ -145,7 +145,7 @@ class RunEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class SessionPrograms:
     """The programs that a session consists of, by their runs. `gap` says why it cannot be rebuilt, if it cannot."""
 
     programs: tuple[str, ...] = ()
@@ -193,7 +193,7 @@ class RunSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class Journal:
+class StoredJournal:
     """The whole journal of one run, in so many `pieces`; `after` is the run before it in its session."""
 
     run: RunSummary

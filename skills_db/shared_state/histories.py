@@ -36,7 +36,7 @@ class Histories:
         self._is_told: bool | None = False if database.is_file else None
 
     def note(self) -> None:
-        """Have the present history known; the first one that a database has is settled from its beginning."""
+        """Register the present history; the first one that a database has is settled from its beginning."""
         if self.are_told():
             with self._database.transaction(durable=False) as connection:
                 self.settled(connection, 0)

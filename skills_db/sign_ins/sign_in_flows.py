@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ..sql import Row, sa
 from ..tables import SIGN_IN_FLOW
 from ..vault_keys import SealBroken
-from .sign_in_keys import SignInKeys, Told
+from .sign_in_keys import SignInKeys, StoredTokens
 
 if TYPE_CHECKING:
     from ..engine import Database
@@ -39,8 +39,8 @@ class Flow:
     owner: str
     outcome: str
     expires: float
-    request: Told
-    secrets: Told = field(default_factory=dict, repr=False)
+    request: StoredTokens
+    secrets: StoredTokens = field(default_factory=dict, repr=False)
 
     @property
     def is_open(self) -> bool:
@@ -59,7 +59,7 @@ class SignInFlows:
         """Return a secret for a `link` or a `state`, see `SignInKeys.new_secret`."""
         return self._keys.new_secret(kind)
 
-    def open(self, link: str, person: str, server: str, request: Told, *, seconds: float) -> None:
+    def open(self, link: str, person: str, server: str, request: StoredTokens, *, seconds: float) -> None:
         """Keep a sign-in that is asked for; `link` is the secret of its address."""
         now = time.time()
         owner = self._keys.owner(person, server)
@@ -85,7 +85,7 @@ class SignInFlows:
             row = connection.execute(wanted).one_or_none()
         return None if row is None else self._flow(row)
 
-    def begin(self, link: str, browser: str, state: str, secrets: Told) -> bool:
+    def begin(self, link: str, browser: str, state: str, secrets: StoredTokens) -> bool:
         """Give a flow to a browser that goes to the issuer with `state`; False where it is another's, or has ended."""
         flow = self.get(link)
         if flow is None:

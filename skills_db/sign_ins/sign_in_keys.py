@@ -20,7 +20,7 @@ from ..vault_keys import Seal
 _FORMAT = 1
 _MARK_CHARS = 32
 SECRET_CHARS_MAX = 100
-Told = Mapping[str, object]
+StoredTokens = Mapping[str, object]
 
 
 class SignInKeys:
@@ -56,13 +56,13 @@ class SignInKeys:
     def _mark(self, kind: str, said: str) -> str:
         return self._hash(f"{kind} marks", said)[:_MARK_CHARS]
 
-    def sealed(self, owner: str, part: str, told: Told) -> bytes:
+    def sealed(self, owner: str, part: str, told: StoredTokens) -> bytes:
         """Encrypt a part of what is kept for an owner."""
         return self._seal.sealed(json.dumps(told).encode(), _bound(owner, part))
 
-    def opened(self, owner: str, part: str, sealed: bytes) -> Told:
+    def opened(self, owner: str, part: str, sealed: bytes) -> StoredTokens:
         """Decrypt what was sealed as that part for that owner. Raises `SealBroken`."""
-        return cast("Told", json.loads(self._seal.opened(sealed, _bound(owner, part))))
+        return cast("StoredTokens", json.loads(self._seal.opened(sealed, _bound(owner, part))))
 
     def _hash(self, purpose: str, what: str) -> str:
         return hmac.digest(self._derived(purpose), what.encode("utf-8", "surrogatepass"), hashlib.sha256).hex()

@@ -22,7 +22,7 @@ from ..sql import insert, sa
 from ..tables import SIGN_IN, SIGN_IN_FLOW
 from ..vault_keys import SealBroken
 from .sign_in_flows import SignInFlows
-from .sign_in_keys import SignInKeys, Told
+from .sign_in_keys import SignInKeys, StoredTokens
 
 if TYPE_CHECKING:
     from ..engine import Database
@@ -35,7 +35,7 @@ class StoredSignIn:
     """What a sign-in gave; `version` counts how often it was replaced or renewed. `told` is left out of logs."""
 
     version: int
-    told: Told
+    told: StoredTokens
 
     def __repr__(self) -> str:
         return f"StoredSignIn(version={self.version})"
@@ -57,7 +57,7 @@ class SignInStore:
             row = connection.execute(sa.select(SIGN_IN).where(_KEPT.owner == owner)).one_or_none()
         return None if row is None else StoredSignIn(row.version, self._opened(owner, row.sealed, server))
 
-    def put(self, person: str, server: str, told: Told) -> None:
+    def put(self, person: str, server: str, told: StoredTokens) -> None:
         """Keep what a sign-in gave, in the place of an earlier one. Once it returns, it survives a crash."""
         row = self._row(person, server, told)
         values = {name: row[name] for name in ("changed", "sealed", *NOBODYS)} | {"version": _KEPT.version + 1}
@@ -65,7 +65,7 @@ class SignInStore:
         with self._database.transaction() as connection:
             connection.execute(put)
 
-    def _row(self, person: str, server: str, told: Told) -> dict[str, object]:
+    def _row(self, person: str, server: str, told: StoredTokens) -> dict[str, object]:
         owner = self.keys.owner(person, server)
         return {
             **NOBODYS,
@@ -83,7 +83,7 @@ class SignInStore:
         with self._database.transaction() as connection:
             return connection.execute(free.values(taken(process, now + seconds))).rowcount > 0
 
-    def renew(self, person: str, server: str, version: int, process: str, told: Told) -> bool:
+    def renew(self, person: str, server: str, version: int, process: str, told: StoredTokens) -> bool:
         """Keep what a renewal gave; False where the sign-in was revoked or replaced meanwhile: then nothing is kept."""
         values = self._row(person, server, told) | {"version": version + 1}
         held = sa.update(SIGN_IN).where(*self._is_version(person, server, version), _LEASE.is_of(process))
@@ -109,7 +109,7 @@ class SignInStore:
                 connection.execute(sa.delete(SIGN_IN_FLOW).where(own))
         return removed.rowcount > 0
 
-    def remove_all(self, person: str | None = None) -> tuple[int, tuple[Told, ...]]:
+    def remove_all(self, person: str | None = None) -> tuple[int, tuple[StoredTokens, ...]]:
         """Forget every sign-in of a person, or of all, and those under way.
 
         Return how many there were, and what those gave that can be read, so that it can be revoked.
@@ -121,13 +121,13 @@ class SignInStore:
         with self._database.transaction() as connection:
             rows = connection.execute(ended.returning(_KEPT.owner, _KEPT.sealed)).all()
             connection.execute(flows)
-        readable: list[Told] = []
+        readable: list[StoredTokens] = []
         for row in rows:
             with suppress(SealBroken):
                 readable.append(self.keys.opened(row.owner, _TOKENS, row.sealed))
         return len(rows), tuple(readable)
 
-    def _opened(self, owner: str, sealed: bytes, server: str) -> Told:
+    def _opened(self, owner: str, sealed: bytes, server: str) -> StoredTokens:
         try:
             return self.keys.opened(owner, _TOKENS, sealed)
         except SealBroken:

@@ -13,7 +13,7 @@ from ..tables import AUDIT_LINE, BACKGROUND, CPU_DAY, JOURNAL, LIMIT, RUN, SKILL
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class TenantCounts:
     """How many there are of each: skills and all their versions, records and journals of runs, and so on."""
 
     skills: int = 0
@@ -24,14 +24,14 @@ class Contents:
     vault_values: int = 0
 
 
-def contents_of(database: Database) -> Contents:
+def contents_of(database: Database) -> TenantCounts:
     """Count what the database of a tenant holds."""
     with database.read() as connection:
 
         def count(table: sa.Table, *which: sa.ColumnElement[bool]) -> int:
             return int(connection.execute(sa.select(sa.func.count()).select_from(table).where(*which)).scalar_one())
 
-        return Contents(
+        return TenantCounts(
             skills=count(SKILL, SKILL.c.live_version.is_not(None)),
             skill_versions=count(VERSION),
             runs=count(RUN),

@@ -64,7 +64,7 @@ def make(engine: sa.Engine, schema: str) -> None:
 
 
 def use(cursor: DBAPICursor, schema: str) -> bool:
-    """Have a connection use a schema, which is not removed while it lasts; return whether it may.
+    """Use a schema on a connection, which is not removed while it lasts; return whether it may.
 
     It may not while the schema is being removed. The lock is the session's, and shared with all others of the schema.
     """

@@ -55,7 +55,7 @@ class Case:
     may_complete: bool = False
 
     def unmet_need(self) -> str | None:
-        """Say which need of the record this machine or interpreter does not meet."""
+        """Return which need of the record this machine or interpreter does not meet."""
         least = self.needs.get("python_min")
         if least and sys.version_info[:2] < tuple(int(part) for part in least.split(".")[:2]):
             return f"needs Python {least}"

@@ -98,7 +98,7 @@ class Seen:
         return own + (self.then.all_text() if self.then else "")
 
     def told(self) -> str:
-        """Say the outcome in a few words."""
+        """Return the outcome in a few words."""
         if self.report is None:
             return f"no report: {self.tool_error}" if self.tool_error else "no report at all"
         error = f" {self.error.get('type')}: {self.error.get('message')}" if self.error else ""
@@ -402,7 +402,7 @@ def _always_of_oracle(seen: Seen, context: Context) -> list[str]:
 
 
 def _unrelated(seen: Seen, context: Context) -> str | None:
-    """Say why a case held for a reason that is not its own: a name that is missing, a module that is not offered."""
+    """Return why a case held for a reason that is not its own: a name that is missing, a module that is not offered."""
     if context.mode is Mode.RAW or context.case.layer != "language" or context.case.severity == "control":
         return None
     kind, message = seen.error.get("type"), seen.error.get("message") or ""

@@ -56,7 +56,7 @@ class Ground:
         shutil.rmtree(self.base, ignore_errors=True)
 
     def places(self, *, server_pid: int, workspace: Path, project: Path) -> dict[str, str]:
-        """Say what each placeholder means now."""
+        """Return what each placeholder means now."""
         return {
             "READABLE_FILE": str(self.readable),
             "CANARY_FILE": str(self.canary_file),

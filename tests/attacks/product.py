@@ -223,7 +223,7 @@ class Server:
         self.numbered.clear()
 
     def answers(self, seconds: float = 2.0) -> str | None:
-        """Say what is wrong when the server does not answer a ping and run a trivial program; None when it does."""
+        """Return what is wrong when the server does not answer a ping and run a trivial program; None when it does."""
         try:
             self.request("ping", None, seconds)
             reply = self.call("execute_code", {"code": "result = 20 + 22"}, seconds + 8)

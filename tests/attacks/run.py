@@ -57,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def runs_of(cases: Sequence[Case]) -> list[lane.Run]:
-    """Say in which modes each case runs.
+    """Return in which modes each case runs.
 
     With the language layer off every attack on the language and on resources runs a second time, since the layers
     below must hold alone.

@@ -143,7 +143,7 @@ class Clients:
 
 
 def told(load: Load) -> Told:
-    """Have clients do what they are to, and return what came of it."""
+    """Let clients do what they are to, and return what came of it."""
     clients = Clients(load)
     clients.go()
     return clients.told()

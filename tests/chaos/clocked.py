@@ -19,7 +19,7 @@ _SECONDS = struct.Struct("=d")
 
 
 def set_clock(file: Path, seconds: float) -> None:
-    """Have the wall clock of the servers that watch this file be so many seconds off."""
+    """Set the wall clock of the servers that watch this file so many seconds off."""
     file.touch()
     with file.open("r+b") as written:
         written.write(_SECONDS.pack(seconds))

@@ -206,7 +206,7 @@ class Round:
         return bool(self._fault.hurts & {needs}) and answer.status in {"tool error", "error"}
 
     def _answers(self, when: str) -> None:
-        """Have another client add one and one."""
+        """Let another client add one and one."""
         name = self._fault.name
         control, began = control_seconds(), time.monotonic()
         answer = self._other.run("1 + 1", timeout_seconds=20)

@@ -276,7 +276,7 @@ def _terminate(place: Place, codes: set[int]) -> None:
 
 @contextmanager
 def second_server(place: Place, rng: Random) -> Iterator[None]:
-    """Have another server work on the same home and be killed."""
+    """Let another server work on the same home, and kill it."""
     other = place.served.beside()
     other.start()
     try:

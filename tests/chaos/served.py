@@ -27,7 +27,7 @@ START_SECONDS = 60.0
 
 
 def write_upstreams(home: Path) -> None:
-    """Have the server of this home call two upstream servers: one that is well, and one that is not."""
+    """Configure this home with two upstream servers: one that is well, and one that is not."""
     one = {"command": sys.executable, "args": ["-P", str(UPSTREAM)]}
     # The one that is well is waited for as long as a fault may hold the server; the other one hangs.
     two = {"steady": one | {"call_timeout_seconds": 15}, "shaky": one | {"call_timeout_seconds": 3}}
@@ -83,7 +83,7 @@ class Served:
         return self._said[heard : self._heard]
 
     def set_clock(self, seconds: float) -> None:
-        """Have its wall clock be so many seconds off."""
+        """Set its wall clock so many seconds off."""
         set_clock(self._clock, seconds)
 
     def signal(self, number: signal.Signals) -> None:

@@ -76,7 +76,7 @@ class Agents:
         self._opened = 0
 
     def run(self) -> None:
-        """Have them work for `AGENT_SECONDS`."""
+        """Let them work for `AGENT_SECONDS`."""
         asyncio.run(self._all())
 
     async def _all(self) -> None:

@@ -111,7 +111,7 @@ class Crowd:
 
     @contextmanager
     def working(self) -> Iterator[Told]:
-        """Have them work meanwhile; on the way out those at work are waited for."""
+        """Let them work meanwhile; on the way out those at work are waited for."""
         self._thread.start()
         try:
             yield self.told

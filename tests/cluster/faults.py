@@ -30,7 +30,7 @@ Make = Callable[..., AbstractContextManager[Running]]
 
 @contextmanager
 def _under_load(running: Running) -> Iterator[tuple[Crowd, Told]]:
-    """Have clients work for a while before, during and after what is done."""
+    """Let clients work for a while before, during and after what is done."""
     crowd = Crowd(running)
     with crowd.working() as told:
         # The first call of each costs more: what is measured begins once all have made one.
@@ -52,7 +52,7 @@ def _hurt(make: Make, act: Callable[[Running], object]) -> str:
 
 
 def _seen(crowd: Crowd, told: Told, fault: float, over: float) -> str:
-    """Say what clients saw of a fault. Raises `Wrong` for what no fault excuses.
+    """Return what clients saw of a fault. Raises `Wrong` for what no fault excuses.
 
     `fault` is when it began, and `over` when it was over; p99 has five seconds from there to be back.
     """

@@ -231,7 +231,7 @@ def _settings_of(database_url: str, store: Store | None) -> dict[str, str]:
 
 
 def write_upstreams(home: Path, *more: str) -> None:
-    """Have a replica call a server that echoes and destroys, one that says at which replica it runs, and `more`.
+    """Configure a replica with a server that echoes and destroys, one that says at which replica it runs, and `more`.
 
     All replicas have the same file.
     """

@@ -121,7 +121,7 @@ class Namespaces:
 
     @contextmanager
     def inside(self, place: str) -> Iterator[None]:
-        """Have this thread, and what it starts, be at a place meanwhile (setns(2))."""
+        """Move this thread, and what it starts, to a place meanwhile (setns(2))."""
         before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
         try:
             _enter(os.open(_NAMES / self._space(place), os.O_RDONLY))
@@ -141,7 +141,7 @@ class Namespaces:
 
     @contextmanager
     def parted(self, place: str, others: Sequence[str]) -> Iterator[None]:
-        """Have nothing pass between a place and others meanwhile; who sends hears nothing of it."""
+        """Let nothing pass between a place and others meanwhile; who sends hears nothing of it."""
         rules = [
             [chain, side, self.ip(other), "-j", "DROP"]
             for other in others
@@ -162,7 +162,7 @@ class Namespaces:
         return added
 
     def lead(self, place: str, to: str) -> None:
-        """Have what is sent to the first address of a place go to one that was added, as an address moves."""
+        """Send what goes to the first address of a place to one that was added, as an address moves."""
         given = ["-t", "nat", "-A", "PREROUTING", "-d", self.ip(place), "-j", "DNAT", "--to-destination", to]
         subprocess.run([*self.launcher(place), "iptables", "-w", *given], check=True)
 

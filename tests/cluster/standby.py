@@ -55,6 +55,6 @@ def _wait_until_it_streams(primary: Cluster) -> None:
 
 
 def promote(standby: Cluster) -> None:
-    """Have a standby take changes, and wait until it does."""
+    """Let a standby take changes, and wait until it does."""
     standby.execute(sql.SQL("ALTER SYSTEM SET synchronous_standby_names = ''"))
     standby.execute(sql.SQL("SELECT pg_promote(wait => true)"))

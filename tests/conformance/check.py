@@ -102,7 +102,7 @@ def skills_extension(modules: Path, url: str, out: str) -> list[str]:
 
 
 def verified_skills(modules: Path, sealab: str, home: str) -> list[str]:
-    """Have the inspector list the skills and check each file against its digest, over stdio."""
+    """List the skills with the inspector and check each file against its digest, over stdio."""
     command = [
         *NODE,
         str(modules / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"),

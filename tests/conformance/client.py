@@ -68,7 +68,7 @@ def arguments_for(tool: RawTool) -> dict[str, object]:
 
 
 def calls(tools: Sequence[RawTool]) -> Iterator[tuple[str, dict[str, object]]]:
-    """Say what to call: what the suite asks for, else each tool; its echo gets the schema of the tool beside it."""
+    """Return what to call: what the suite asks for, else each tool; its echo gets the schema of the tool beside it."""
     asked = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}").get("toolCalls", [])
     for call in asked:
         yield call["name"], call["arguments"]

@@ -64,7 +64,7 @@ def servers(file: Path) -> dict[str, Service]:
 
 
 def taken(service: Service) -> tuple[Settings, Address]:
-    """Have sealab read the settings and the command line of a service."""
+    """Read the settings and the command line of a service with sealab."""
     given = service.get("environment", {})
     unknown = {name for name in given if name not in KNOWN and not OF_OTHERS.fullmatch(name)}
     assert unknown == set()

@@ -47,7 +47,7 @@ import httpx2
 from sealab.sandbox.errors import HostCallError, SandboxError
 from sealab.sandbox.skill_source import docstring_types, docstrings
 from sealab.sandbox.wire import bounded_json, frames, reader_frames, report_frame
-from sealab.sandbox.wire.output import Output, create
+from sealab.sandbox.wire.output import OutputBuffer, create
 from sealab.server.base.arguments import shown
 from sealab.server.base.errors import ServerError
 from sealab.server.base.host_call import HostCall
@@ -88,8 +88,8 @@ from sealab.tools_registry.errors import RegistryError
 from sealab.tools_registry.names import aliases, fold, identifier
 from sealab.tools_registry.openapi import answers
 from sealab.tools_registry.openapi.call_requests import request_of
-from sealab.tools_registry.openapi.document import Document, LeftOut
-from sealab.tools_registry.openapi.exchange import Answer
+from sealab.tools_registry.openapi.document import Document, UnusablePart
+from sealab.tools_registry.openapi.exchange import ServiceResponse
 from sealab.tools_registry.openapi.operations import read_service
 from sealab.tools_registry.search.ranking import Searchable, SearchIndex
 from sealab.tools_registry.sign_in import token_endpoint
@@ -249,7 +249,7 @@ def stream_of_frames(text: str) -> object:
 
 def printed(text: str) -> object:
     data = text.encode("utf-8", "replace") + text.encode("utf-16")[:-1]
-    output = Output(create(len(data)))
+    output = OutputBuffer(create(len(data)))
     output.fill(0, data)
     try:
         return output.read()
@@ -461,7 +461,7 @@ def openapi_document(text: str) -> object:
         **{f"/{at}": {"get": {"operationId": text[:40]}} for at in range(len(text) // 40)},
     }
     document = Document({"paths": paths, "info": {"title": text}}, "3.1.0", "https://example.com/openapi.json")
-    with suppress(LeftOut):
+    with suppress(UnusablePart):
         document.at(f"#/{text}")
     service = read_service(document, "https://example.com", frozenset(), lambda: None)
     return request_of(http_client(), service.operations["one"], {"of": text}, {})
@@ -526,8 +526,8 @@ def answer_of_a_service(text: str) -> object:
     data = text.encode("utf-8", "replace")
     for charset in ("utf-8", "punycode", "idna", "utf-7", "unicode_escape", text[:40]):
         headers = httpx2.Headers({"content-type": "text/plain; charset=" + charset.encode("ascii", "replace").decode()})
-        answers._decoded(Answer(200, "", headers, data))
-    refused = Answer(400, "", httpx2.Headers({"content-type": "application/json"}), data)
+        answers._decoded(ServiceResponse(200, "", headers, data))
+    refused = ServiceResponse(400, "", httpx2.Headers({"content-type": "application/json"}), data)
     return asyncio.run(answers._message(refused))
 
 

@@ -50,7 +50,7 @@ _CLASS_ITSELF: Final = frozenset(
 )
 _OWN_TYPES_GIVEN: Final = (
     language._Compiled, views.DictionaryView, event_loop.GuestLoop, event_loop._Timer, guards.SecurityError, facades.Facade,
-    answers.Answer, answers.AwaitableAnswer, answers.AwaitableList, answers.AwaitableText,
+    answers.DocumentedObject, answers.AwaitableAnswer, answers.AwaitableList, answers.AwaitableText,
 )  # fmt: skip
 _OF_OURS_GIVEN: Final = frozenset(
     id(value) for name, value in namespace.guarded_builtins().items() if name.isascii() and name != "__build_class__"

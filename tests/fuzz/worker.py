@@ -247,7 +247,7 @@ class Worker:
 
     @staticmethod
     def _kind(text: str, path: str, value: object) -> str:
-        """Say what a statement gave, or handed to a spy, so that what is new can be told."""
+        """Return what a statement gave, or handed to a spy, so that what is new can be told."""
         if path.startswith("seen"):
             kinds = [type(item) for part in value for item in (part if type(part) is tuple else (part,))]  # type: ignore[attr-defined]  # as `see` keeps it
             return f"{shape_of(text)} < {', '.join(kind.__qualname__ for kind in kinds[:4])}"[:160]
@@ -258,7 +258,7 @@ class Worker:
 
 
 def shape_of(text: str) -> str:
-    """Say in a word what a statement does: `class`, `def`, `exec`, or what it calls, reads or writes."""
+    """Return in a word what a statement does: `class`, `def`, `exec`, or what it calls, reads or writes."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and line.strip() != "try:"]
     line = next((line for line in lines if not line.startswith("@")), "")
     for word in ("class", "def", "async", "exec", "match", "with"):

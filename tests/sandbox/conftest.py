@@ -53,7 +53,7 @@ def descriptors() -> set[str]:
 
 @pytest.fixture(autouse=True)
 def own_zygotes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have pools start zygotes of their own, also in a process in which tests of the server share some."""
+    """Let pools start zygotes of their own, also in a process in which tests of the server share some."""
     monkeypatch.setattr(host_pool, "ZygoteLauncher", ZygoteLauncher)
 
 

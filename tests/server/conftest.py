@@ -349,7 +349,7 @@ async def in_process_caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIt
 
 @pytest.fixture(scope="session", autouse=True)
 def shared_readers() -> Iterator[None]:
-    """Have all servers in this process with the same options share their readers, whose zygote costs as much as a server."""
+    """Share readers among servers of this process with the same options: their zygote costs as much as a server."""
     made: dict[str, Readers] = {}
     making = threading.Lock()
     running_alone = Detectors._running
@@ -371,7 +371,7 @@ def shared_readers() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def shared_zygotes(lent_zygotes: Launch) -> Iterator[None]:
-    """Have servers in this process use the zygotes of those that ended, which take two thirds of a server to start."""
+    """Reuse the zygotes of ended servers in this process, which take two thirds of a server to start."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(pool, "ZygoteLauncher", lent_zygotes)
         yield

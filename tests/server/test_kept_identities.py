@@ -27,7 +27,7 @@ from sealab.server.base.settings import Settings
 from sealab.server.governance.access.token_text import new_token
 from sealab.server.governance.caller import Caller
 from sealab.server.governance.scopes import is_brief, kept_identity, of_principal, scope_of, session_of, tokens_of
-from sealab.server.interfaces.protocol.elicitation import Conversations, _Suspended, can_be_asked
+from sealab.server.interfaces.protocol.elicitation import Elicitations, _Suspended, can_be_asked
 from sealab.server.privacy.detection.recognizers.secrets import secrets
 from sealab.server.use_cases.runs.admission import admitted
 from sealab.server.use_cases.runs.request import CodeRequest
@@ -88,7 +88,7 @@ def context_of(identity: Identity | None) -> Any:
 
 
 async def test_an_answer_that_another_principal_or_a_lesser_token_sends_goes_on_with_nothing() -> None:
-    conversations = Conversations()
+    conversations = Elicitations()
     held = _Suspended(context_of(ADA))
     conversations.suspended["state"] = held
     eve = context_of(Identity("acme", "eve", frozenset(Right)))

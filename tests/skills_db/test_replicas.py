@@ -102,7 +102,7 @@ def test_the_dead_are_told_and_removed_and_who_leaves_has_nothing(store: Replica
 
 
 def promote(database: Database) -> None:
-    """Have a history begin that is not settled, as a promoted standby does; what it lacks the test removes."""
+    """Begin a history that is not settled, as a promoted standby does; what it lacks the test removes."""
     with database.transaction() as session:
         session.execute(sa.text("UPDATE sealab_history SET since = extract(epoch FROM clock_timestamp())"))
 

@@ -36,8 +36,8 @@ from sealab.tools_registry.threads import in_default_thread
 from sealab.tools_registry.upstream import pages, results
 from sealab.tools_registry.upstream.mcp_http_client import McpHttpClient
 from sealab.tools_registry.upstream.message_faults import MESSAGE_BYTES_MAX, fault_in
-from sealab.tools_registry.upstream.pages import LISTED_CHARS_MAX, PAGES_MAX, Pages
-from sealab.tools_registry.upstream.reading import VALUES_MAX, Answers, Incoming, Unreadable, whole
+from sealab.tools_registry.upstream.pages import LISTED_CHARS_MAX, PAGES_MAX, PageCounter
+from sealab.tools_registry.upstream.reading import VALUES_MAX, Answers, Incoming, UnreadableMessage, whole
 from sealab.tools_registry.upstream.resources import list_resources, read_contents
 from sealab.tools_registry.upstream.results import value_of
 from sealab.tools_registry.upstream.upstreams import Upstreams
@@ -96,7 +96,7 @@ def test_a_result_with_more_values_than_the_sdk_is_given_is_refused() -> None:
 @pytest.mark.parametrize("asks", [{}, {"id": 3}])
 def test_a_request_or_notification_with_too_many_values_is_not_handed_on(asks: dict[str, int]) -> None:
     text = line(method="notifications/message", params={"data": [0] * (VALUES_MAX + 1)}, **asks)
-    assert isinstance(over_wire(text), Unreadable)
+    assert isinstance(over_wire(text), UnreadableMessage)
 
 
 class Threads:
@@ -203,31 +203,31 @@ def no_checkpoint() -> None:
 
 
 def test_of_cursors_hashes_are_kept_and_their_number_and_length_are_bounded() -> None:
-    taken = Pages("The list")
+    taken = PageCounter("The list")
     for number in range(PAGES_MAX):
         assert taken.take(page(), f"{number}" + "c" * 10_000, no_checkpoint)
     assert all(isinstance(each, bytes) and len(each) == 32 for each in taken._seen)
     with pytest.raises(AnswerRefused, match="never ends"):
         taken.take(page(), "new", no_checkpoint)
-    first = Pages("The list")
+    first = PageCounter("The list")
     with pytest.raises(AnswerRefused, match="never ends"):
         first.take(page(), "c" * 100_000, no_checkpoint)
 
 
 def test_a_cursor_that_was_there_before_ends_the_list() -> None:
-    taken = Pages("The list")
+    taken = PageCounter("The list")
     assert taken.take(page(), "0", no_checkpoint) == "0"
     assert taken.take(page(), "0", no_checkpoint) is None
 
 
 def test_all_pages_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "LISTED_CHARS_MAX", LISTED_CHARS_MAX // 32)
-    taken = Pages("The list")
+    taken = PageCounter("The list")
     for number in range(9):
         taken.take(page(described="d" * 100_000), str(number), no_checkpoint)
     with pytest.raises(AnswerRefused, match=r"more than 1,000,000 characters"):
         taken.take(page(described="d" * 100_000), "last", no_checkpoint)
-    empty = Pages("The list")
+    empty = PageCounter("The list")
     with pytest.raises(AnswerRefused, match="characters"):
         empty.take({"tools": [{"name": "", "inputSchema": {"a": [0] * 200_000}}]}, None, no_checkpoint)
 

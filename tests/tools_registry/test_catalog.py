@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sealab.tools_registry.catalog import Catalog
 from sealab.tools_registry.definitions import tools_of
 from sealab.tools_registry.errors import CategoryUnknown, ToolAmbiguous, ToolUnknown
-from sealab.tools_registry.models import Source
+from sealab.tools_registry.models import DefinitionSource
 from sealab.tools_registry.names import aliases, identifier, nearest
 
 from .published_tools import ODD, USUAL
@@ -65,7 +65,7 @@ def test_a_whole_list_and_single_definitions_load_in_either_spelling_of_the_keys
     assert (alerts.server, alerts.category, alerts.read_only) == ("meteo", "weather", True)
     assert alerts.properties == {"on": {"type": "string", "default": "no"}, "day": {"enum": ["2026-01-31"]}}
     assert forecast.use_cases == ("umbrella",)
-    assert forecast.provenance.source is Source.FILE
+    assert forecast.provenance.source is DefinitionSource.FILE
     assert forecast.provenance.where == "weather/forecast.json"
 
 
@@ -188,7 +188,7 @@ def test_a_file_adds_what_a_servers_own_list_leaves_out(tmp_path: Path) -> None:
     assert (tool.description, tool.category) == ("Send a reminder", "money")
     assert tool.output_schema == output
     assert tool.use_cases == ("dunning",)
-    assert tool.provenance.source is Source.UPSTREAM
+    assert tool.provenance.source is DefinitionSource.UPSTREAM
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ import pytest
 from sealab.server.interfaces.guard.base64_texts import exchanged_base64
 from sealab.tools_registry.charsets import charset_named
 from sealab.tools_registry.openapi.answers import _decoded
-from sealab.tools_registry.openapi.exchange import Answer
+from sealab.tools_registry.openapi.exchange import ServiceResponse
 
 LONG = b"99" * 1_000_000
 
 
-def answer(charset: str, body: bytes) -> Answer:
-    return Answer(200, "OK", httpx2.Headers({"content-type": f"text/plain; charset={charset}"}), body)
+def answer(charset: str, body: bytes) -> ServiceResponse:
+    return ServiceResponse(200, "OK", httpx2.Headers({"content-type": f"text/plain; charset={charset}"}), body)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealab.tools_registry.clients.importing import Action, ImportPlan, plan
+from sealab.tools_registry.clients.importing import ImportAction, ImportPlan, plan
 from sealab.tools_registry.clients.secrets import Concealer
 from sealab.tools_registry.errors import ConfigurationRefused
 
@@ -107,7 +107,7 @@ def test_a_file_that_cannot_be_read_and_entries_that_are_no_servers_are_told_and
     result = found(user)
     assert sorted(path.name for path, _ in result.problems) == ["config.toml", "config.yaml", "mcp.json"]
     assert [(each.name, each.action) for each in result.found] == [
-        ("ok", Action.ADD), ("bad", Action.UNUSABLE), ("none", Action.UNUSABLE), ("args", Action.UNUSABLE),
+        ("ok", ImportAction.ADD), ("bad", ImportAction.UNUSABLE), ("none", ImportAction.UNUSABLE), ("args", ImportAction.UNUSABLE),
     ]  # fmt: skip
     with pytest.raises(ConfigurationRefused, match="not a known client"):
         found(user, only=["nope"])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sealab.tools_registry.describing import learned as learned_module
 from sealab.tools_registry.describing.learned import LearnedTypes, observed, settled
 from sealab.tools_registry.describing.shapes import from_json, merged, to_json, union
-from sealab.tools_registry.describing.signatures import Learned, render
+from sealab.tools_registry.describing.signatures import LearnedShape, render
 
 
 def learned(tmp_path: Path, *answers: Any) -> str:
@@ -156,7 +156,7 @@ def _sorted(content: Any) -> Any:
     return [_sorted(each) for each in content] if isinstance(content, list) else content
 
 
-def learned_of_calls(tmp_path: Path, *calls: tuple[dict[str, Any], Any]) -> Learned:
+def learned_of_calls(tmp_path: Path, *calls: tuple[dict[str, Any], Any]) -> LearnedShape:
     types = LearnedTypes(tmp_path / "registry" / "learned.json")
     for arguments, answer in calls:
         types.observe("db.query", answer, arguments)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from sealab.tools_registry.clients import documents, own_entry
 from sealab.tools_registry.clients.insertion import into_json, into_toml, into_yaml
 from sealab.tools_registry.clients.own_entry import (
-    Change,
     ClientFile,
+    EntryChange,
     client_files,
     plan_entry,
     plan_removal,
@@ -30,7 +30,7 @@ COMMAND = ["/opt/bin/sealab", "--home", "/srv/a b"]
 PLAIN = {"command": "/opt/bin/sealab", "args": ["--home", "/srv/a b"]}
 
 
-def planned(path: Path, client: str = "cursor", keys: tuple[str, ...] = ("mcpServers",)) -> Change:
+def planned(path: Path, client: str = "cursor", keys: tuple[str, ...] = ("mcpServers",)) -> EntryChange:
     change = plan_entry(ClientFile(client, path, keys), COMMAND, path.parent)
     assert change is not None
     return change

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealab.tools_registry.errors import ConfigurationRefused
-from sealab.tools_registry.upstream.pins import Pins, Rule, Seen, digest
+from sealab.tools_registry.upstream.pins import Pins, Seen, StandingApproval, digest
 
 ADD = {"name": "add", "description": "Add.", "input_schema": {"type": "object", "properties": {"a": {}, "b": {}}}}
 SUB = {"name": "sub", "description": "Subtract.", "input_schema": {"type": "object"}}
 
-RULE = Rule({"to": "anna"}, {"amount": 100})
+RULE = StandingApproval({"to": "anna"}, {"amount": 100})
 
 
 @pytest.fixture(params=["file", "memory"])

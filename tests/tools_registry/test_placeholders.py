@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sealab.tools_registry.describing.learned import observed
 from sealab.tools_registry.describing.placeholders import placeholder
-from sealab.tools_registry.describing.signatures import Learned
+from sealab.tools_registry.describing.signatures import LearnedShape
 from sealab.tools_registry.models import Tool
 
 
@@ -55,7 +55,7 @@ def test_it_has_the_shape_of_the_output_schema_with_what_may_be_left_out() -> No
 
 def test_it_has_the_shape_that_was_learned_where_no_schema_says_it() -> None:
     seen = {"name": "Ada", "rows": [{"n": 1.5, "on": True, "at": None}], "by": {"2024-01-01": 1}}
-    learned = Learned(observed(seen), 1)
+    learned = LearnedShape(observed(seen), 1)
     assert placeholder(Tool("do", "s", "s"), {}, learned) == {
         "dry_run": True, "name": "dry run", "rows": [{"n": 1.0, "on": False, "at": None}], "by": {},
     }  # fmt: skip

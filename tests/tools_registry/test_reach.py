@@ -19,7 +19,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToke
 from sealab.tools_registry.configuration import ServerConfig, Transport
 from sealab.tools_registry.errors import SignInFailed
 from sealab.tools_registry.sign_in.authorization import begin
-from sealab.tools_registry.sign_in.reach import Reach, reach_of, reach_of_server
+from sealab.tools_registry.sign_in.reach import AddressReach, reach_of, reach_of_server
 from sealab.tools_registry.sign_in.token_endpoint import Granted, issuer_client, renewed, revoked
 
 NEVER = None
@@ -29,21 +29,21 @@ LINK = "http://169.254.169.254"
 @pytest.mark.parametrize(
     ("address", "reach"),
     [
-        ("93.184.216.34", Reach.PUBLIC),
-        ("2606:2800:220:1::1", Reach.PUBLIC),
-        ("10.0.0.7", Reach.PRIVATE),
-        ("192.168.1.1", Reach.PRIVATE),
-        ("100.64.0.1", Reach.PRIVATE),
-        ("fd00:ec2::254", Reach.PRIVATE),
-        ("127.0.0.1", Reach.LOOPBACK),
-        ("127.9.9.9", Reach.LOOPBACK),
-        ("0.0.0.0", Reach.LOOPBACK),  # Linux connects it to this machine
-        ("::1", Reach.LOOPBACK),
-        ("::", Reach.LOOPBACK),
-        ("::ffff:127.0.0.1", Reach.LOOPBACK),
-        ("2002:7f00:1::", Reach.LOOPBACK),
-        ("64:ff9b::7f00:1", Reach.LOOPBACK),
-        ("64:ff9b::5db8:d822", Reach.PUBLIC),
+        ("93.184.216.34", AddressReach.PUBLIC),
+        ("2606:2800:220:1::1", AddressReach.PUBLIC),
+        ("10.0.0.7", AddressReach.PRIVATE),
+        ("192.168.1.1", AddressReach.PRIVATE),
+        ("100.64.0.1", AddressReach.PRIVATE),
+        ("fd00:ec2::254", AddressReach.PRIVATE),
+        ("127.0.0.1", AddressReach.LOOPBACK),
+        ("127.9.9.9", AddressReach.LOOPBACK),
+        ("0.0.0.0", AddressReach.LOOPBACK),  # Linux connects it to this machine
+        ("::1", AddressReach.LOOPBACK),
+        ("::", AddressReach.LOOPBACK),
+        ("::ffff:127.0.0.1", AddressReach.LOOPBACK),
+        ("2002:7f00:1::", AddressReach.LOOPBACK),
+        ("64:ff9b::7f00:1", AddressReach.LOOPBACK),
+        ("64:ff9b::5db8:d822", AddressReach.PUBLIC),
         ("169.254.169.254", NEVER),
         ("fe80::1%eth0", NEVER),
         ("224.0.0.1", NEVER),
@@ -51,7 +51,7 @@ LINK = "http://169.254.169.254"
         ("255.255.255.255", NEVER),
     ],
 )
-def test_how_near_an_address_leads(address: str, reach: Reach | None) -> None:
+def test_how_near_an_address_leads(address: str, reach: AddressReach | None) -> None:
     assert reach_of(address) == reach
 
 
@@ -60,7 +60,7 @@ def test_an_address_that_is_not_global_is_never_public_in_whatever_form_it_is_wr
     forms = [str(address), f"::ffff:{address}", f"64:ff9b::{address}"]
     assert len({reach_of(form) for form in forms}) == 1
     if not address.is_global:
-        assert reach_of(str(address)) != Reach.PUBLIC
+        assert reach_of(str(address)) != AddressReach.PUBLIC
 
 
 @dataclass
@@ -118,7 +118,7 @@ def granted_far_away(token_endpoint: str, **more: Any) -> Granted:
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]", "0"])
 async def test_a_server_far_away_has_nothing_posted_to_this_machine(host: str) -> None:
     async with service() as here, issuer_client() as client:
-        granted = granted_far_away(f"http://{host}:{here.url.rpartition(':')[2]}/token", reach=Reach.PUBLIC)
+        granted = granted_far_away(f"http://{host}:{here.url.rpartition(':')[2]}/token", reach=AddressReach.PUBLIC)
         with pytest.raises(SignInFailed):
             await renewed(client, granted)
         assert not await revoked(client, granted)
@@ -126,7 +126,7 @@ async def test_a_server_far_away_has_nothing_posted_to_this_machine(host: str) -
 
 
 def resolving(monkeypatch: pytest.MonkeyPatch, *answers: str) -> Callable[[], int]:
-    """Have names stand for one address after another, the last one ever again, as who holds them may say."""
+    """Let names stand for one address after another, the last one ever again, as who holds them may say."""
     waiting, asked = list(answers), []
 
     async def answer(host: str, port: int, **_options: Any) -> list[Any]:
@@ -147,16 +147,16 @@ async def test_the_address_that_was_judged_is_the_one_that_is_connected_to(monke
             await renewed(client, granted)
         assert count() == 2
         with pytest.raises(SignInFailed, match="HTTP status 404"):
-            await renewed(client, granted.model_copy(update={"reach": Reach.LOOPBACK}))
+            await renewed(client, granted.model_copy(update={"reach": AddressReach.LOOPBACK}))
         assert here.asked == ["/token"]
         assert count() == 3, "the name was not resolved again for the connection"
 
 
 async def test_of_several_addresses_of_a_server_the_farthest_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     resolving(monkeypatch, "93.184.216.34")
-    assert await reach_of_server("https://far.example/mcp") == Reach.PUBLIC
+    assert await reach_of_server("https://far.example/mcp") == AddressReach.PUBLIC
     resolving(monkeypatch, "10.0.0.1")
-    assert await reach_of_server("https://near.example/mcp") == Reach.PRIVATE
+    assert await reach_of_server("https://near.example/mcp") == AddressReach.PRIVATE
 
 
 def config(here: Service) -> ServerConfig:
@@ -167,7 +167,7 @@ async def test_a_server_on_this_machine_names_what_is_there() -> None:
     async with service() as here, issuer_client() as client:
         begun = await begin(client, config(here), "http://127.0.0.1/back", "state")
         assert begun.address.startswith(f"{here.url}/authorization_endpoint?")
-        assert begun.pending.reach == Reach.LOOPBACK
+        assert begun.pending.reach == AddressReach.LOOPBACK
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from sealab.tools_registry.search import indexing
 from sealab.tools_registry.search.file_paths import reworded
-from sealab.tools_registry.search.ranking import DocumentReader, Hit, Searchable, SearchIndex
+from sealab.tools_registry.search.ranking import DocumentReader, Searchable, SearchHit, SearchIndex
 from sealab.tools_registry.search.tokens import STOP_WORDS
 
 DATA = Path(__file__).parent.parent / "data" / "search"
@@ -41,7 +41,7 @@ INDEX = SearchIndex(documents())
 BY_LETTERS = SearchIndex(documents(), vectors=False)
 
 
-def names(hits: list[Hit]) -> list[str]:
+def names(hits: list[SearchHit]) -> list[str]:
     return [hit.name for hit in hits]
 
 

@@ -19,8 +19,8 @@ from sealab.tools_registry.describing.casing import as_published
 from sealab.tools_registry.describing.details import Describer, DetailLevel, first_sentence
 from sealab.tools_registry.describing.examples import example_arguments, example_call
 from sealab.tools_registry.describing.schemas import parameters_of, shape_of
-from sealab.tools_registry.describing.shapes import INT, STR, ListOf, MapOf, Record, RecordField
-from sealab.tools_registry.describing.signatures import Learned, render, returns_with_doubt, signature
+from sealab.tools_registry.describing.shapes import INT, STR, ListOf, MapOf, ObjectShape, RecordField
+from sealab.tools_registry.describing.signatures import LearnedShape, render, returns_with_doubt, signature
 from sealab.tools_registry.models import Tool
 from sealab.tools_registry.upstream.results import says_shape
 
@@ -157,9 +157,9 @@ def test_a_null_default_that_the_schema_forbids_means_that_the_argument_may_be_l
 
 
 def test_a_learned_return_type_is_told_as_such_with_its_count_and_a_published_one_wins() -> None:
-    learned = Learned(ListOf(INT), 3)
+    learned = LearnedShape(ListOf(INT), 3)
     assert signature(tool_of({}), "f", learned) == "f() -> list[int]  # returns as seen in 3 answers"
-    assert signature(tool_of({}), "f", Learned(STR, 1)) == "f() -> str  # returns as seen in 1 answer"
+    assert signature(tool_of({}), "f", LearnedShape(STR, 1)) == "f() -> str  # returns as seen in 1 answer"
     assert signature(tool_of({}, output_schema={"type": "string"}), "f", learned) == "f() -> str"
 
 
@@ -175,7 +175,7 @@ def test_a_learned_return_type_is_told_as_such_with_its_count_and_a_published_on
     ],
 )
 def test_a_published_type_that_says_no_more_than_dict_or_list_gives_way_to_a_learned_one(schema: object) -> None:
-    learned = Learned(Record((RecordField("items", ListOf(INT), required=True),)), 2)
+    learned = LearnedShape(ObjectShape((RecordField("items", ListOf(INT), required=True),)), 2)
     told = signature(tool_of({}, output_schema=schema), "f", learned)
     assert told == 'f() -> {"items": list[int]}  # returns as seen in 2 answers'
     assert not says_shape(schema)
@@ -362,19 +362,19 @@ def test_a_pattern_that_could_take_long_is_not_run_for_an_example(
 def test_a_signature_says_where_keys_of_answers_are_unknown_or_depend_on_the_arguments() -> None:
     assert signature(tool_of({}), "f") == "f() -> unknown"
     assert signature(tool_of({}, output_schema={"type": "object"}), "f") == "f() -> dict  # keys unknown"
-    varied = Learned(ListOf(MapOf(INT)), 2, varies=True)
+    varied = LearnedShape(ListOf(MapOf(INT)), 2, varies=True)
     seen = "returns as seen in 2 answers; keys depend on the arguments"
     assert signature(tool_of({}), "f", varied) == f"f() -> list[dict[str, int]]  # {seen}"
 
 
 def test_a_return_type_says_what_is_in_doubt_of_it() -> None:
-    record = Record((RecordField("a", INT, required=True),))
+    record = ObjectShape((RecordField("a", INT, required=True),))
     tool, without_arguments = tool_of({"x": {"type": "string"}}), tool_of({})
-    assert returns_with_doubt(tool, Learned(record, 1), 100) == '{"a": int} (seen once)'
-    assert returns_with_doubt(tool, Learned(record, 2), 100) == '{"a": int}'
-    assert returns_with_doubt(tool, Learned(STR, 1), 100) == "str"
-    assert returns_with_doubt(without_arguments, Learned(record, 1), 100) == '{"a": int}'
-    assert returns_with_doubt(tool, Learned(MapOf(INT), 2, varies=True), 100) == (
+    assert returns_with_doubt(tool, LearnedShape(record, 1), 100) == '{"a": int} (seen once)'
+    assert returns_with_doubt(tool, LearnedShape(record, 2), 100) == '{"a": int}'
+    assert returns_with_doubt(tool, LearnedShape(STR, 1), 100) == "str"
+    assert returns_with_doubt(without_arguments, LearnedShape(record, 1), 100) == '{"a": int}'
+    assert returns_with_doubt(tool, LearnedShape(MapOf(INT), 2, varies=True), 100) == (
         "dict[str, int] (keys depend on the arguments)"
     )
     assert returns_with_doubt(tool_of({}, output_schema={"type": "object"}), None, 100) == "dict (keys unknown)"

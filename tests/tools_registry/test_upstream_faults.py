@@ -14,7 +14,7 @@ from mcp.types import CONNECTION_CLOSED, METHOD_NOT_FOUND, PARSE_ERROR, REQUEST_
 from sealab.tools_registry.configuration import ServerConfig
 from sealab.tools_registry.errors import RegistryError, sentence
 from sealab.tools_registry.upstream import upstream_faults as faults
-from sealab.tools_registry.upstream.message_faults import Fault, HttpFault, error_of
+from sealab.tools_registry.upstream.message_faults import HttpFault, MessageFault, error_of
 
 from .upstream_servers import configured
 
@@ -46,7 +46,7 @@ def made(config: ServerConfig, said: str) -> Iterator[RegistryError]:
     errors += [faults.ConnectFailed(said), faults.ConnectionLost(said), faults.AnswerRefused(said)]
     codes = (CONNECTION_CLOSED, METHOD_NOT_FOUND, PARSE_ERROR, REQUEST_TIMEOUT, -1)
     errors += [MCPError(code, said) for code in codes] + [MCPError(PARSE_ERROR, f"Failed to parse {said}")]
-    for fault in Fault:
+    for fault in MessageFault:
         for status in (401, 403, 404, 500, 503):
             told = error_of(HttpFault(fault, status, said))
             errors.append(MCPError(told.code, told.message, told.data))
@@ -64,7 +64,7 @@ def made(config: ServerConfig, said: str) -> Iterator[RegistryError]:
 def _is_sign_in(error: Exception) -> bool:
     """Return whether the whole message is another's, of our own: see `sign_in`."""
     found = faults.fault_in(error.error.data) if isinstance(error, MCPError) else None
-    return found is not None and found.fault is Fault.SIGN_IN
+    return found is not None and found.fault is MessageFault.SIGN_IN
 
 
 @pytest.mark.parametrize("name", ENTRIES)

@@ -10,13 +10,13 @@ import pytest
 
 from sealab.tools_registry.search import usage
 from sealab.tools_registry.search.ranking import Searchable, SearchIndex
-from sealab.tools_registry.search.usage import Usage
+from sealab.tools_registry.search.usage import SearchUsage
 
 QUERY = "store a note about a customer"
 
 
-def used(file: Path, *tools: str, query: str = QUERY, owner: str = "me") -> Usage:
-    made = Usage(file)
+def used(file: Path, *tools: str, query: str = QUERY, owner: str = "me") -> SearchUsage:
+    made = SearchUsage(file)
     made.searched(owner, query)
     for tool in tools:
         made.called(owner, tool)
@@ -51,7 +51,7 @@ def test_an_unknown_key_in_what_was_used_changes_nothing() -> None:
 
 
 def test_searches_in_a_row_are_one_wish_until_a_tool_is_called(tmp_path: Path) -> None:
-    made = Usage(tmp_path / "usage.json")
+    made = SearchUsage(tmp_path / "usage.json")
     made.called("me", "a.first")
     for query in ("write text to disk", "save a document"):
         made.searched("me", query)
@@ -67,8 +67,8 @@ def test_owners_do_not_see_what_others_used(tmp_path: Path) -> None:
     made = used(tmp_path / "usage.json", "graph.add")
     assert made.likeness("other", QUERY) == {}
     made.save()
-    assert Usage(tmp_path / "usage.json").likeness("other", QUERY) == {}
-    assert "graph.add" in Usage(tmp_path / "usage.json").likeness("me", QUERY)
+    assert SearchUsage(tmp_path / "usage.json").likeness("other", QUERY) == {}
+    assert "graph.add" in SearchUsage(tmp_path / "usage.json").likeness("me", QUERY)
 
 
 def test_the_file_holds_no_word_no_name_and_no_number_of_a_query(tmp_path: Path) -> None:
@@ -83,13 +83,13 @@ def test_the_file_holds_no_word_no_name_and_no_number_of_a_query(tmp_path: Path)
         part in file.read_text() for part in ("me", "invoice", "invoic", "jane", "Jane", "4111", "9g5ddg3tce")
     )
     assert file.stat().st_mode & 0o077 == 0
-    alone = Usage(tmp_path / "other.json")
+    alone = SearchUsage(tmp_path / "other.json")
     assert len(alone._words("Jane Roe 4111111111111111 [EMAIL_9g5ddg3tce] qxzzy")) == 0
 
 
 def test_what_a_brief_owner_did_is_not_written(tmp_path: Path) -> None:
     file = tmp_path / "usage.json"
-    made = Usage(file)
+    made = SearchUsage(file)
     made.searched("session", QUERY, brief=True)
     made.called("session", "graph.add")
     assert "graph.add" in made.likeness("session", QUERY)
@@ -103,11 +103,11 @@ def test_two_processes_add_up_and_a_damaged_file_is_begun_anew(tmp_path: Path) -
     first, second = used(file, "a.c"), used(file, "a.d")
     first.save()
     second.save()
-    assert set(Usage(file).likeness("me", QUERY)) == {"a.b", "a.c", "a.d"}
+    assert set(SearchUsage(file).likeness("me", QUERY)) == {"a.b", "a.c", "a.d"}
     for damaged in ("{", '{"key": "00", "owners": {}}', '{"key": 7}', "[]"):
         file.write_text(damaged)
         used(file, "a.e").save()
-        assert set(Usage(file).likeness("me", QUERY)) == {"a.e"}
+        assert set(SearchUsage(file).likeness("me", QUERY)) == {"a.e"}
 
 
 def test_a_process_that_began_without_a_file_takes_the_key_of_the_one_that_wrote_it(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_process_that_began_without_a_file_takes_the_key_of_the_one_that_wrote
 def test_what_is_kept_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(usage, "ENTRIES_MAX", 5)
     monkeypatch.setattr(usage, "OWNERS_MAX", 3)
-    made = Usage(tmp_path / "usage.json")
+    made = SearchUsage(tmp_path / "usage.json")
     for owner in range(9):
         for turn in range(9):
             made.searched(f"o{owner}", QUERY, brief=owner % 2 == 0)
@@ -134,7 +134,7 @@ def test_what_is_kept_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_threads_may_use_it_together(tmp_path: Path) -> None:
-    made = Usage(tmp_path / "usage.json")
+    made = SearchUsage(tmp_path / "usage.json")
 
     def work(owner: str) -> None:
         for turn in range(50):

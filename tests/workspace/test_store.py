@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 
 from sealab.workspace import store
 from sealab.workspace.errors import ContentRefused, NameRefused, NotAFile, NotFound, Reserved, Unavailable
-from sealab.workspace.store import Contents, Deleted, Workspace, Written
+from sealab.workspace.store import Deleted, FileSlice, Workspace, WriteResult
 
 from .conftest import OWNER, kept_in
 
 
 def test_what_is_written_is_read_back(either_way: Workspace) -> None:
-    assert either_way.write("a/b/héllo.txt", "grüße\r\n") == Written("a/b/héllo.txt", 9)
-    assert either_way.read("a/b/héllo.txt") == Contents("a/b/héllo.txt", "grüße\r\n", 9, truncated=False)
+    assert either_way.write("a/b/héllo.txt", "grüße\r\n") == WriteResult("a/b/héllo.txt", 9)
+    assert either_way.read("a/b/héllo.txt") == FileSlice("a/b/héllo.txt", "grüße\r\n", 9, truncated=False)
 
 
 def test_results_have_exactly_the_keys_of_the_contract(workspace: Workspace) -> None:

@@ -11,11 +11,11 @@ from ..errors import ConfigurationRefused
 from ..itself import starts_sealab
 from . import documents
 from .entries import Entry, read_entry
-from .places import Keys, Place, clients, places
+from .places import CandidateFile, Keys, clients, places
 from .secrets import Concealer, Secret
 
 
-class Action(StrEnum):
+class ImportAction(StrEnum):
     """What an import does with a server that was found."""
 
     ADD = "add"
@@ -40,7 +40,7 @@ class FoundServer:
     name: str
     client: str
     file: Path
-    action: Action
+    action: ImportAction
     entry: Entry = field(default_factory=dict, repr=False)
     shown: Entry = field(default_factory=dict)
     secrets: tuple[Secret, ...] = ()
@@ -59,7 +59,7 @@ class ImportPlan:
     @property
     def added(self) -> dict[str, Entry]:
         """The entries that `mcp.json` would get."""
-        return {each.name: each.entry for each in self.found if each.action is Action.ADD}
+        return {each.name: each.entry for each in self.found if each.action is ImportAction.ADD}
 
 
 def plan(
@@ -95,7 +95,7 @@ def plan(
         files.append(place.path)
         for server in _servers(place, document, user, project):
             judged = _judged(server, known, concealer, copy_secrets=copy_secrets)
-            if judged.action is Action.ADD:
+            if judged.action is ImportAction.ADD:
                 known[judged.name] = judged.entry
             found.append(judged)
     return ImportPlan(tuple(found), tuple(problems), tuple(files))
@@ -119,7 +119,7 @@ def found_at_start(environment: Mapping[str, str]) -> dict[str, Entry]:
 _AT_START = ("claude-desktop", "claude-code", "mcp")
 
 
-def _servers(place: Place, document: object, user: Path, project: Path) -> Iterator[FoundServer]:
+def _servers(place: CandidateFile, document: object, user: Path, project: Path) -> Iterator[FoundServer]:
     answered: list[Keys] = []
     for keys in place.keys:
         if any(longer[: len(keys)] == keys for longer in answered):
@@ -130,28 +130,28 @@ def _servers(place: Place, document: object, user: Path, project: Path) -> Itera
                 yield _read(place, str(name), raw, user, project=Path(scope) if scope else project, scope=scope)
 
 
-def _read(place: Place, name: str, raw: object, user: Path, *, project: Path, scope: str) -> FoundServer:
+def _read(place: CandidateFile, name: str, raw: object, user: Path, *, project: Path, scope: str) -> FoundServer:
     try:
         read = read_entry(place.client, name, raw, user, project)
     except ConfigurationRefused as refusal:
-        return FoundServer(name, place.client, place.path, Action.UNUSABLE, notes=(str(refusal),), scope=scope)
-    action = Action.ITSELF if name.casefold() == "sealab" or starts_sealab(read.entry) else Action.ADD
+        return FoundServer(name, place.client, place.path, ImportAction.UNUSABLE, notes=(str(refusal),), scope=scope)
+    action = ImportAction.ITSELF if name.casefold() == "sealab" or starts_sealab(read.entry) else ImportAction.ADD
     return FoundServer(name, place.client, place.path, action, read.entry, notes=read.notes, scope=scope)
 
 
 def _judged(
     server: FoundServer, known: Mapping[str, object], concealer: Concealer, *, copy_secrets: bool
 ) -> FoundServer:
-    """Say what becomes of a server, and take the secrets out of what is shown of it."""
+    """Return what becomes of a server, without the secrets in what is shown of it."""
     name = server.name
     concealed, secrets = concealer.conceal(name, server.entry)
     entry = server.entry if copy_secrets else concealed
     judged = replace(server, entry=entry, shown=concealed, secrets=tuple(secrets))
-    if server.action is not Action.ADD:
+    if server.action is not ImportAction.ADD:
         return judged
     if not name.strip() or not name.isprintable():
-        return replace(judged, action=Action.UNUSABLE, notes=(*judged.notes, "its name cannot be used"))
+        return replace(judged, action=ImportAction.UNUSABLE, notes=(*judged.notes, "its name cannot be used"))
     if name not in known:
         return judged
     same = known[name] in (entry, server.entry, concealed)
-    return replace(judged, action=Action.SAME if same else Action.CLASH)
+    return replace(judged, action=ImportAction.SAME if same else ImportAction.CLASH)

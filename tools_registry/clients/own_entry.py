@@ -56,7 +56,7 @@ class ClientFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class EntryChange:
     """What would be written: `before` is None where there is no such file, `added` what is put into it."""
 
     file: ClientFile
@@ -107,7 +107,7 @@ def entry_of(client: str, command: Sequence[str], variables: Mapping[str, str] =
 
 def plan_entry(
     file: ClientFile, command: Sequence[str], user: Path, variables: Mapping[str, str] = _NO_VARIABLES
-) -> Change | None:
+) -> EntryChange | None:
     """Return the change that gives a client its entry, or None where it has one.
 
     Raises `ConfigurationRefused` where the file cannot be changed without doubt.
@@ -131,10 +131,10 @@ def plan_entry(
     after = "".join(parts)
     if not _says(after, file.path.suffix, _with_entry(document, file.keys, entry)):
         raise ConfigurationRefused("it is not laid out as its client writes it. Add the entry by hand.")
-    return Change(file, before, after, parts.added)
+    return EntryChange(file, before, after, parts.added)
 
 
-def plan_removal(file: ClientFile, names: Collection[str], user: Path) -> Change | None:
+def plan_removal(file: ClientFile, names: Collection[str], user: Path) -> EntryChange | None:
     """Return the change that takes servers out of a client's file, or None where it has none of them.
 
     Sealab's own entry is taken out too where its name is among them. Raises as `plan_entry` does.
@@ -159,10 +159,10 @@ def plan_removal(file: ClientFile, names: Collection[str], user: Path) -> Change
     after = _REMOVERS.get(file.path.suffix.lower(), out_of_json)(before.decode(), file.keys, gone)
     if _without_empty(_read_again(after, file.path.suffix), file.keys) != _without_empty(rest, file.keys):
         raise ConfigurationRefused("it is not laid out as its client writes it. Remove the entries by hand.")
-    return Change(file, before, after, ", ".join(gone))
+    return EntryChange(file, before, after, ", ".join(gone))
 
 
-def write(change: Change, backups: Path) -> Path | None:
+def write(change: EntryChange, backups: Path) -> Path | None:
     """Write a change and return the copy of what was there, which is kept in the folder `backups`; None for no file.
 
     It can be taken back by `undo`. Raises `ConfigurationRefused` where the file changed since, or cannot be written;
@@ -221,7 +221,7 @@ def _notes(backups: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _note(backups: Path, change: Change, kept: Path | None) -> None:
+def _note(backups: Path, change: EntryChange, kept: Path | None) -> None:
     """Note what was written: what was there at first is still that, unless somebody else changed the file since."""
     notes = _notes(backups)
     known = notes.get(str(change.file.path))

@@ -12,7 +12,7 @@ MCP_SERVERS: Keys = ("mcpServers",)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CandidateFile:
     """A file that may hold servers; `keys` leads to the object of them, `*` standing for every key of an object.
 
     `project` says that the file belongs to a project and not to the user.
@@ -24,19 +24,19 @@ class Place:
     project: bool = False
 
 
-def places(user: Path, project: Path, environment: Mapping[str, str]) -> list[Place]:
+def places(user: Path, project: Path, environment: Mapping[str, str]) -> list[CandidateFile]:
     """Return every place, of the user and of one project, in the order in which they are read; most do not exist."""
     config = Path(environment.get("XDG_CONFIG_HOME") or user / ".config")
     roaming = Path(environment["APPDATA"]) if environment.get("APPDATA") else user / "AppData" / "Roaming"
     support = user / "Library" / "Application Support"
     codex = Path(environment.get("CODEX_HOME") or user / ".codex")
-    found: list[Place] = []
+    found: list[CandidateFile] = []
 
     def of_user(client: str, *paths: Path, keys: tuple[Keys, ...] = (MCP_SERVERS,)) -> None:
-        found.extend(Place(client, path, keys) for path in dict.fromkeys(paths))
+        found.extend(CandidateFile(client, path, keys) for path in dict.fromkeys(paths))
 
     def of_project(client: str, *paths: str, keys: tuple[Keys, ...] = (MCP_SERVERS,)) -> None:
-        found.extend(Place(client, project / path, keys, project=True) for path in paths)
+        found.extend(CandidateFile(client, project / path, keys, project=True) for path in paths)
 
     everywhere = (support, roaming, config)
     of_user("claude-desktop", *(base / "Claude" / "claude_desktop_config.json" for base in everywhere))

@@ -15,7 +15,7 @@ from ..catalog import Catalog
 from ..models import Json, Tool
 from .examples import example_call
 from .schemas import parameters_of
-from .signatures import Learned, returns_with_doubt, signature
+from .signatures import LearnedShape, returns_with_doubt, signature
 
 _SENTENCE_CHARS_MAX = 160
 _SEARCHED_CHARS = 4_000
@@ -41,7 +41,7 @@ class DetailLevel(StrEnum):
 class AnswerShapes(Protocol):
     """Knows which shape a tool's answers were seen to have."""
 
-    def get(self, full_name: str) -> Learned | None:
+    def get(self, full_name: str) -> LearnedShape | None:
         """Return what was learned of a tool, if anything."""
         ...
 
@@ -101,7 +101,7 @@ class Describer:
         """
         return returns_with_doubt(tool, self._learned(tool), chars)
 
-    def _learned(self, tool: Tool) -> Learned | None:
+    def _learned(self, tool: Tool) -> LearnedShape | None:
         return None if self.learned is None else self.learned.get(tool.full_name)
 
 

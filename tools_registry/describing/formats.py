@@ -51,7 +51,7 @@ def formats_of(tool: Tool) -> list[str]:
 
 
 def _together(notes: Mapping[str, str]) -> list[str]:
-    """Say once what several arguments have in common."""
+    """State once what several arguments have in common."""
     places: dict[str, list[str]] = {}
     for place, written in notes.items():
         places.setdefault(written, []).append(place)

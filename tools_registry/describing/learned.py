@@ -18,9 +18,9 @@ from itertools import islice
 from pathlib import Path
 
 from ..kept import KeptText, kept_at
-from .shapes import ANY, NEVER, AnyOf, ListOf, MapOf, Record, RecordField, Shape, merged, of_scalar, to_json, union
+from .shapes import ANY, NEVER, AnyOf, ListOf, MapOf, ObjectShape, RecordField, Shape, merged, of_scalar, to_json, union
 from .shapes import from_json as shape_from_json
-from .signatures import Learned
+from .signatures import LearnedShape
 
 _LOG = logging.getLogger(__name__)
 _DEPTH_MAX = 6
@@ -51,9 +51,9 @@ class LearnedTypes:
         """For what is in memory: never held while something is read or written, since the event loop takes it."""
         self._storing = threading.Lock()
         self._known = _read(self._kept)
-        self._pending: dict[str, Learned] = {}
+        self._pending: dict[str, LearnedShape] = {}
         self._pending_nodes = 0
-        self._on_way: dict[str, Learned] = {}
+        self._on_way: dict[str, LearnedShape] = {}
         """What is being saved."""
 
     def observe(self, full_name: str, value: object, arguments: Mapping[str, object] | None = None) -> None:
@@ -65,9 +65,9 @@ class LearnedTypes:
         words = _words_of(arguments) if arguments else frozenset()
         fixed = _without_named(shape, words) if words else shape
         with self._lock:
-            self._add(full_name, Learned(fixed, 1, varies=fixed is not shape))
+            self._add(full_name, LearnedShape(fixed, 1, varies=fixed is not shape))
 
-    def get(self, full_name: str) -> Learned | None:
+    def get(self, full_name: str) -> LearnedShape | None:
         """Return what was learned of a tool, if anything."""
         with self._lock:
             parts = [each.get(full_name) for each in (self._known, self._on_way, self._pending)]
@@ -111,7 +111,7 @@ class LearnedTypes:
                 self._on_way = observed_now
             if not observed_now:
                 return
-            saved: dict[str, Learned] | None = None
+            saved: dict[str, LearnedShape] | None = None
             try:
                 with self._kept.editing() as draft:
                     known = _parsed(draft.data, self._kept.where)
@@ -133,7 +133,7 @@ class LearnedTypes:
                         for name, each in (*observed_now.items(), *later.items()):
                             self._add(name, each)
 
-    def _add(self, full_name: str, learned: Learned) -> None:
+    def _add(self, full_name: str, learned: LearnedShape) -> None:
         """Add to what is not saved, under the lock; beyond the bound, what was called the longest ago goes."""
         before = self._pending.pop(full_name, None)
         after = _together(before, learned)
@@ -144,7 +144,7 @@ class LearnedTypes:
             self._pending_nodes -= _nodes(oldest.shape)
 
 
-def _written(known: Mapping[str, Learned]) -> bytes:
+def _written(known: Mapping[str, LearnedShape]) -> bytes:
     content = {
         name: {"count": each.count, "shape": to_json(each.shape), **({"varies": True} if each.varies else {})}
         for name, each in known.items()
@@ -178,7 +178,7 @@ class _Traversal:
             return MapOf(ANY)
         if len(value) > _FIELDS_MAX:
             return MapOf(_all(self.at(each, depth - 1) for each in islice(value.values(), _ITEMS_SEEN)))
-        return Record(tuple(RecordField(str(key), self.at(each, depth - 1), True) for key, each in value.items()))
+        return ObjectShape(tuple(RecordField(str(key), self.at(each, depth - 1), True) for key, each in value.items()))
 
     def _list(self, value: Sequence[object], depth: int) -> Shape:
         if not value:
@@ -192,9 +192,9 @@ class _Traversal:
 def settled(shape: Shape) -> Shape:
     """Return a shape in which no key is kept that is data."""
     match shape:
-        case Record(fields):
+        case ObjectShape(fields):
             kept = tuple(RecordField(each.name, settled(each.shape), each.required) for each in fields)
-            return MapOf(_all(each.shape for each in kept)) if _are_data(kept) else Record(kept)
+            return MapOf(_all(each.shape for each in kept)) if _are_data(kept) else ObjectShape(kept)
         case ListOf(item):
             return ListOf(settled(item))
         case MapOf(value):
@@ -221,15 +221,15 @@ def _all(shapes: Iterable[Shape]) -> Shape:
     return result
 
 
-def _together(first: Learned | None, second: Learned) -> Learned:
+def _together(first: LearnedShape | None, second: LearnedShape) -> LearnedShape:
     if first is None:
-        return Learned(_small(second.shape), second.count, second.varies)
+        return LearnedShape(_small(second.shape), second.count, second.varies)
     count, varies = min(first.count + second.count, _COUNT_MAX), first.varies or second.varies
     if first.shape == second.shape:
-        return Learned(second.shape, count, varies)
+        return LearnedShape(second.shape, count, varies)
     alike = _without_differing(first.shape, second.shape)
     shape = _small(settled(merged(alike, second.shape)))
-    return Learned(shape, count, varies or alike is not first.shape)
+    return LearnedShape(shape, count, varies or alike is not first.shape)
 
 
 def _small(shape: Shape) -> Shape:
@@ -241,10 +241,10 @@ def _small(shape: Shape) -> Shape:
     return shape
 
 
-def _newest(known: Mapping[str, Learned]) -> dict[str, Learned]:
+def _newest(known: Mapping[str, LearnedShape]) -> dict[str, LearnedShape]:
     """Return what is kept of all tools, the newest of which stand last."""
     left = NODES_TOGETHER_MAX
-    kept: list[tuple[str, Learned]] = []
+    kept: list[tuple[str, LearnedShape]] = []
     for name, each in reversed(list(known.items())):
         left -= _nodes(each.shape)
         if left < 0 or len(kept) >= _TOOLS_MAX:
@@ -283,7 +283,7 @@ def _without_differing(one: Shape, other: Shape) -> Shape:
     is optional.
     """
     match one, other:
-        case (Record(), Record()):
+        case (ObjectShape(), ObjectShape()):
             mine, theirs = {each.name for each in one.fields}, {each.name: each.shape for each in other.fields}
             common = mine & theirs.keys()
             if common not in (mine, theirs.keys()) and 2 * len(common) < len(mine | theirs.keys()):
@@ -291,7 +291,7 @@ def _without_differing(one: Shape, other: Shape) -> Shape:
             pairs = [(each, _without_differing(each.shape, theirs.get(each.name, NEVER))) for each in one.fields]
             if all(shape is each.shape for each, shape in pairs):
                 return one
-            return Record(tuple(RecordField(each.name, shape, each.required) for each, shape in pairs))
+            return ObjectShape(tuple(RecordField(each.name, shape, each.required) for each, shape in pairs))
         case (ListOf(mine_), ListOf(theirs_)):
             item = _without_differing(mine_, theirs_)
             return one if item is mine_ else ListOf(item)
@@ -308,15 +308,17 @@ def _without_differing(one: Shape, other: Shape) -> Shape:
             return one
 
 
-def _rewritten(shape: Shape, chosen: Callable[[Record], bool]) -> Shape:
+def _rewritten(shape: Shape, chosen: Callable[[ObjectShape], bool]) -> Shape:
     """Return a shape with each record that is `chosen` as an object of any keys; itself where there is none."""
     match shape:
-        case Record(fields):
+        case ObjectShape(fields):
             inner = tuple(RecordField(each.name, _rewritten(each.shape, chosen), each.required) for each in fields)
             if fields and chosen(shape):
                 return MapOf(_all(each.shape for each in inner))
             return (
-                shape if all(new.shape is old.shape for new, old in zip(inner, fields, strict=True)) else Record(inner)
+                shape
+                if all(new.shape is old.shape for new, old in zip(inner, fields, strict=True))
+                else ObjectShape(inner)
             )
         case ListOf(item):
             new = _rewritten(item, chosen)
@@ -337,7 +339,7 @@ def _each(shape: Shape, alternatives: tuple[Shape, ...], change: Callable[[Shape
 
 def _nodes(shape: Shape) -> int:
     match shape:
-        case Record(fields):
+        case ObjectShape(fields):
             return 1 + sum(_nodes(each.shape) for each in fields)
         case ListOf(inner) | MapOf(inner):
             return 1 + _nodes(inner)
@@ -349,10 +351,12 @@ def _nodes(shape: Shape) -> int:
 
 def _cut(shape: Shape, depth: int) -> Shape:
     match shape:
-        case Record(fields):
+        case ObjectShape(fields):
             if depth <= 0:
                 return MapOf(ANY)
-            return Record(tuple(RecordField(each.name, _cut(each.shape, depth - 1), each.required) for each in fields))
+            return ObjectShape(
+                tuple(RecordField(each.name, _cut(each.shape, depth - 1), each.required) for each in fields)
+            )
         case ListOf(item):
             return ListOf(_cut(item, depth - 1) if depth > 0 else ANY)
         case MapOf(value):
@@ -363,7 +367,7 @@ def _cut(shape: Shape, depth: int) -> Shape:
             return shape
 
 
-def _read(kept: KeptText) -> dict[str, Learned]:
+def _read(kept: KeptText) -> dict[str, LearnedShape]:
     try:
         return _parsed(kept.read(FILE_BYTES_MAX), kept.where)  # one that is cut cannot be read
     except OSError as error:
@@ -371,7 +375,7 @@ def _read(kept: KeptText) -> dict[str, Learned]:
         return {}
 
 
-def _parsed(data: bytes | None, where: str) -> dict[str, Learned]:
+def _parsed(data: bytes | None, where: str) -> dict[str, LearnedShape]:
     if data is None:
         return {}
     try:
@@ -382,9 +386,9 @@ def _parsed(data: bytes | None, where: str) -> dict[str, Learned]:
         return {}
 
 
-def _learned(content: object) -> Learned:
+def _learned(content: object) -> LearnedShape:
     match content:
         case {"shape": shape, "count": int(count), **more} if 0 < count <= _COUNT_MAX:
-            return Learned(shape_from_json(shape), count, varies=more.get("varies") is True)
+            return LearnedShape(shape_from_json(shape), count, varies=more.get("varies") is True)
         case _:
             raise ValueError("nothing that was learned")

@@ -13,8 +13,8 @@ from ..short_values import is_small
 from ..upstream.results import unwrapped_schema
 from .examples import OF_FORMAT, joined, number_within
 from .schemas import SchemaReader
-from .shapes import AnyOf, Choice, ListOf, MapOf, Plain, Record, Shape
-from .signatures import Learned, unpublished
+from .shapes import AnyOf, Choice, ListOf, MapOf, ObjectShape, Plain, Shape
+from .signatures import LearnedShape, unpublished
 
 DRY_RUN: Final = "dry run"
 _NODES_MAX: Final = 400
@@ -25,7 +25,7 @@ _COPIES_MAX: Final = 100
 _OF_TYPE: Mapping[str, Json] = {"str": DRY_RUN, "int": 1, "float": 1.0, "bool": False}
 
 
-def placeholder(tool: Tool, arguments: Mapping[str, Json], learned: Learned | None = None) -> Json:
+def placeholder(tool: Tool, arguments: Mapping[str, Json], learned: LearnedShape | None = None) -> Json:
     """Return what stands for the answer of a call, by the output schema, else as learned.
 
     An object also has `dry_run`. Where neither is known it is `{dry_run, tool, arguments}`.
@@ -54,7 +54,7 @@ def _of_shape(shape: Shape) -> Json:
             return [_of_shape(item)]
         case MapOf():
             return {}
-        case Record(fields):
+        case ObjectShape(fields):
             return {each.name: _of_shape(each.shape) for each in fields}
         case AnyOf(shapes):
             return _of_shape(shapes[0])

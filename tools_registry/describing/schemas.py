@@ -31,7 +31,7 @@ from .shapes import (
     Choice,
     ListOf,
     MapOf,
-    Record,
+    ObjectShape,
     RecordField,
     Shape,
     choice,
@@ -276,7 +276,7 @@ class SchemaReader:
             return MapOf(ANY)
         if properties:
             required = {each for each in self._items(schema.get("required")) if isinstance(each, str)}
-            return Record(
+            return ObjectShape(
                 tuple(
                     RecordField(str(name), self.shape(each, depth + 1), name in required)
                     for name, each in properties.items()
@@ -356,7 +356,7 @@ class SchemaReader:
             return second
         if second == ANY:
             return first
-        if isinstance(first, Record) and isinstance(second, Record):
+        if isinstance(first, ObjectShape) and isinstance(second, ObjectShape):
             if not self._takes(len(first.fields)):
                 return first
             fields = {each.name: each for each in first.fields}
@@ -367,8 +367,8 @@ class SchemaReader:
                     if known is None
                     else RecordField(each.name, self._both(known.shape, each.shape), known.required or each.required)
                 )
-            return Record(tuple(fields.values()))
-        if isinstance(first, MapOf) and isinstance(second, Record):
+            return ObjectShape(tuple(fields.values()))
+        if isinstance(first, MapOf) and isinstance(second, ObjectShape):
             return second
         if isinstance(second, Choice):
             return second
@@ -401,7 +401,9 @@ def of_value(value: object, depth: int) -> Shape:
         case Mapping():
             if depth <= 0 or not value or _has_long(value):
                 return MapOf(ANY)
-            return Record(tuple(RecordField(str(key), of_value(each, depth - 1), True) for key, each in value.items()))
+            return ObjectShape(
+                tuple(RecordField(str(key), of_value(each, depth - 1), True) for key, each in value.items())
+            )
         case list() | tuple():
             return ListOf(union(of_value(each, depth - 1) for each in value) if depth > 0 and value else ANY)
         case _:

@@ -52,7 +52,7 @@ class RecordField:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ObjectShape:
     """An object with known keys; it may have others."""
 
     fields: tuple[RecordField, ...]
@@ -65,7 +65,7 @@ class AnyOf:
     shapes: tuple[Shape, ...]
 
 
-Shape: TypeAlias = Plain | Choice | ListOf | MapOf | Record | AnyOf
+Shape: TypeAlias = Plain | Choice | ListOf | MapOf | ObjectShape | AnyOf
 
 ANY = Plain("object")
 NEVER = Plain("Never")
@@ -143,10 +143,10 @@ def merged(first: Shape, second: Shape) -> Shape:
     Keys that only one of two records has become optional; lists have the merged item.
     """
     parts = [*_parts(first), *_parts(second)]
-    records = [part for part in parts if isinstance(part, Record)]
+    records = [part for part in parts if isinstance(part, ObjectShape)]
     maps = [part for part in parts if isinstance(part, MapOf)]
     lists = [part for part in parts if isinstance(part, ListOf)]
-    rest: list[Shape] = [part for part in parts if not isinstance(part, Record | MapOf | ListOf)]
+    rest: list[Shape] = [part for part in parts if not isinstance(part, ObjectShape | MapOf | ListOf)]
     if maps:
         values: list[Shape] = [part.value for part in maps]
         values.extend(field.shape for record in records for field in record.fields)
@@ -169,7 +169,7 @@ def _merged_all(shapes: Iterable[Shape]) -> Shape:
     return result
 
 
-def _merged_records(records: list[Record]) -> Record:
+def _merged_records(records: list[ObjectShape]) -> ObjectShape:
     shapes: dict[str, Shape] = {}
     seen: dict[str, int] = {}
     required: dict[str, bool] = {}
@@ -178,7 +178,7 @@ def _merged_records(records: list[Record]) -> Record:
             shapes[each.name] = merged(shapes.get(each.name, NEVER), each.shape)
             seen[each.name] = seen.get(each.name, 0) + 1
             required[each.name] = required.get(each.name, True) and each.required
-    return Record(
+    return ObjectShape(
         tuple(RecordField(name, shapes[name], required[name] and seen[name] == len(records)) for name in shapes)
     )
 
@@ -192,7 +192,7 @@ def _rank(shape: Shape) -> tuple[int, str]:
             return 10, ""
         case ListOf():
             return 11, repr(shape)
-        case Record():
+        case ObjectShape():
             return 12, repr(shape)
         case _:
             return 13, repr(shape)
@@ -209,7 +209,7 @@ def to_json(shape: Shape) -> object:
             return {"list": to_json(item)}
         case MapOf(value):
             return {"map": to_json(value)}
-        case Record(fields):
+        case ObjectShape(fields):
             return {"record": [[each.name, to_json(each.shape), each.required] for each in fields]}
         case AnyOf(shapes):
             return {"one_of": [to_json(each) for each in shapes]}
@@ -227,7 +227,7 @@ def from_json(content: object) -> Shape:
         case {"map": value}:
             return MapOf(from_json(value))
         case {"record": list(fields)}:
-            return Record(tuple(_field(each) for each in fields))
+            return ObjectShape(tuple(_field(each) for each in fields))
         case {"one_of": list(shapes)}:
             return union(from_json(each) for each in shapes)
         case _:

@@ -20,7 +20,7 @@ from ..models import Json, Schema, Tool
 from ..upstream.results import says_shape, unwrapped_schema
 from .formats import formats_of
 from .schemas import Parameter, parameters_of, shape_of, takes_other_arguments
-from .shapes import ANY, NONE, AnyOf, Choice, ListOf, MapOf, Plain, Record, Shape, without_none
+from .shapes import ANY, NONE, AnyOf, Choice, ListOf, MapOf, ObjectShape, Plain, Shape, without_none
 
 NEEDS_APPROVAL = "needs approval"
 UNKNOWN = "unknown"
@@ -40,7 +40,7 @@ _KEYS_DEPTH = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
+class LearnedShape:
     """A shape that answers were seen to have, and how many of them.
 
     `varies` says that keys differ with the arguments, as the columns of a query do: such objects are `MapOf`.
@@ -51,7 +51,7 @@ class Learned:
     varies: bool = False
 
 
-def signature(tool: Tool, call: str, learned: Learned | None = None, *, asks: bool = False) -> str:
+def signature(tool: Tool, call: str, learned: LearnedShape | None = None, *, asks: bool = False) -> str:
     """Return the signature of a tool that code calls as `call`, such as `tools.git.git_log`.
 
     The return type is that of the output schema, else the learned one, else `unknown`. `asks` says that a user is asked
@@ -87,7 +87,7 @@ def render(shape: Shape, depth: int = _DEPTH_MAX, *, keys_alone: bool = False) -
             return f"list[{inner(item)}]" if depth > 0 and item != Plain("object") else "list"
         case MapOf(value):
             return f"dict[str, {inner(value)}]" if depth > 0 and value != Plain("object") else "dict"
-        case Record(fields):
+        case ObjectShape(fields):
             if depth <= 0:
                 return "dict"
             if keys_alone:
@@ -187,7 +187,7 @@ def _literal(values: tuple[tuple[str, object], ...]) -> str:
     return f"Literal[{', '.join(written)}]"
 
 
-def returns(tool: Tool, learned: Learned | None = None, chars: int = _RETURN_CHARS_MAX) -> str:
+def returns(tool: Tool, learned: LearnedShape | None = None, chars: int = _RETURN_CHARS_MAX) -> str:
     """Return the type of what code gets, by the output schema, else as learned; empty where neither is known."""
     learned = unpublished(tool, learned)
     if learned is not None:
@@ -195,12 +195,12 @@ def returns(tool: Tool, learned: Learned | None = None, chars: int = _RETURN_CHA
     return "" if tool.output_schema is None else render_within(returned_shape(tool.output_schema), chars)
 
 
-def unpublished(tool: Tool, learned: Learned | None) -> Learned | None:
+def unpublished(tool: Tool, learned: LearnedShape | None) -> LearnedShape | None:
     """Return what was learned of a tool, or None where its server publishes more than `dict` or `list`."""
     return None if says_shape(tool.output_schema) else learned
 
 
-def returns_with_doubt(tool: Tool, learned: Learned | None, chars: int) -> str:
+def returns_with_doubt(tool: Tool, learned: LearnedShape | None, chars: int) -> str:
     """Return what `returns` does, and after it what one answer alone, or other arguments, leave in doubt."""
     written = returns(tool, learned, chars)
     learned = unpublished(tool, learned)
@@ -213,7 +213,7 @@ def returns_with_doubt(tool: Tool, learned: Learned | None, chars: int) -> str:
     return f"{written} (seen once)" if seen_once else written
 
 
-def _returned(tool: Tool, learned: Learned | None) -> tuple[str, str]:
+def _returned(tool: Tool, learned: LearnedShape | None) -> tuple[str, str]:
     """Return the return type as it stands in a signature, and the note on it."""
     written = returns(tool, learned)
     learned = unpublished(tool, learned)
@@ -240,7 +240,7 @@ def says_keys(shape: Shape) -> bool:
             return says_keys(item)
         case AnyOf(shapes):
             return any(says_keys(each) for each in shapes if each != NONE)
-        case Record(fields):
+        case ObjectShape(fields):
             return bool(fields)
         case _:
             return shape != ANY
@@ -253,7 +253,7 @@ def _has_keys(shape: Shape) -> bool:
         case AnyOf(shapes):
             return any(_has_keys(each) for each in shapes)
         case _:
-            return isinstance(shape, Record)
+            return isinstance(shape, ObjectShape)
 
 
 def returned_shape(output_schema: Schema) -> Shape:

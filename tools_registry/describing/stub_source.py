@@ -16,8 +16,8 @@ from enum import StrEnum
 from ..models import Tool
 from ..names import identifier
 from .schemas import Parameter, parameters_of, takes_other_arguments
-from .shapes import AnyOf, Choice, ListOf, MapOf, Plain, Record, RecordField, Shape, without_none
-from .signatures import NEEDS_APPROVAL, Learned, python_literal, returned_shape, unpublished
+from .shapes import AnyOf, Choice, ListOf, MapOf, ObjectShape, Plain, RecordField, Shape, without_none
+from .signatures import NEEDS_APPROVAL, LearnedShape, python_literal, returned_shape, unpublished
 
 RESERVED = frozenset(
     {"Any", "Literal", "NotRequired", "TypedDict", "TypeAlias"}
@@ -35,7 +35,7 @@ _LITERALS_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Module:
+class StubModule:
     """The source of one tool's module, and the names it offers: the function first."""
 
     source: str
@@ -55,8 +55,8 @@ class Style(StrEnum):
 
 
 def tool_module(
-    tool: Tool, alias: str, learned: Learned | None, *, asks: bool = False, style: Style = Style.TYPEDDICT
-) -> Module:
+    tool: Tool, alias: str, learned: LearnedShape | None, *, asks: bool = False, style: Style = Style.TYPEDDICT
+) -> StubModule:
     """Return the module of a tool: its input model, its output type where one is known, and the function.
 
     `asks` says that a user is asked before a call.
@@ -123,20 +123,20 @@ class _Source:
 
     tool: Tool
     name: str
-    learned: Learned | None
+    learned: LearnedShape | None
     asks: bool
     style: Style
     classes: list[str] = field(default_factory=list)
     taken: set[str] = field(default_factory=set)
     imports: set[str] = field(default_factory=set)
 
-    def module(self) -> Module:
+    def module(self) -> StubModule:
         title = "".join(part[:1].upper() + part[1:] for part in self.name.split("_"))
         parameters = parameters_of(self.tool)
         self.taken |= {self.name, *_OF_PYDANTIC}
         model = self._model(
             f"{title}Input",
-            Record(tuple(RecordField(each.name, each.shape, each.required) for each in parameters)),
+            ObjectShape(tuple(RecordField(each.name, each.shape, each.required) for each in parameters)),
             f"The arguments of {self.tool.name}.",
         )
         output = self._output(f"{title}Output")
@@ -150,7 +150,7 @@ class _Source:
         imports += f"\nfrom pydantic import {', '.join(pydantic)}\n" if pydantic else ""
         body = "\n\n\n".join([*self.classes, function])
         head = f"{about}\n\nfrom __future__ import annotations\n{imports}\nfrom ._call import call_tool as _call_tool"
-        return Module(f"{head}\n\n\n{body}\n", tuple(names))
+        return StubModule(f"{head}\n\n\n{body}\n", tuple(names))
 
     def _origin(self) -> str:
         learned = unpublished(self.tool, self.learned)
@@ -169,7 +169,7 @@ class _Source:
             shape = returned_shape(self.tool.output_schema)
         else:
             return self._typed(Plain("object"), wanted)
-        if isinstance(shape, Record) and shape.fields:
+        if isinstance(shape, ObjectShape) and shape.fields:
             return self._model(wanted, shape, f"What {self.tool.name} returns.")
         written = self._typed(shape, f"{wanted}Item")
         if isinstance(shape, Plain | MapOf) and "[" not in written:
@@ -226,7 +226,7 @@ class _Source:
         clean = identifier(name)
         return "".join(part[:1].upper() + part[1:] for part in clean.split("_")) or "Value"
 
-    def _model(self, wanted: str, record: Record, about: str) -> str:
+    def _model(self, wanted: str, record: ObjectShape, about: str) -> str:
         """Define a model and return its name; equal ones of one wanted name are defined once."""
         fields = []
         for each in record.fields:
@@ -291,18 +291,18 @@ class _Source:
                 return f"list[{self._typed(item, wanted)}]"
             case MapOf(value):
                 return f"dict[str, {self._typed(value, wanted)}]"
-            case Record(fields):
+            case ObjectShape(fields):
                 return self._nested(shape, wanted) if fields else self._typed(MapOf(Plain("object")), wanted)
             case AnyOf(shapes):
                 return " | ".join(dict.fromkeys(self._typed(each, wanted) for each in shapes))
 
-    def _nested(self, record: Record, wanted: str) -> str:
+    def _nested(self, record: ObjectShape, wanted: str) -> str:
         known = self._models.get(record)
         if known is None:
             known = self._models[record] = self._model(wanted, record, "Part of it.")
         return known
 
-    _models: dict[Record, str] = field(default_factory=dict)
+    _models: dict[ObjectShape, str] = field(default_factory=dict)
 
 
 def _attribute(key: str, taken: set[str]) -> str:

@@ -22,7 +22,7 @@ from ..errors import StubsRefused
 from ..files import write_whole
 from ..models import Tool
 from .details import AnswerShapes
-from .stub_source import CALL, Module, Style, barrel, root, tool_module
+from .stub_source import CALL, StubModule, Style, barrel, root, tool_module
 
 _MARK = "# Made by `sealab tools generate`, which leaves it alone once it is changed. sha256:"
 _NAME_CHARS_MAX = 80
@@ -89,7 +89,7 @@ def _planned(
             continue
         done.servers += 1
         done.tools += len(tools)
-        modules: dict[str, Module] = {}
+        modules: dict[str, StubModule] = {}
         names: set[str] = {"_call", "__init__"}
         for tool in tools:
             known = None if learned is None else learned.get(tool.full_name)
@@ -101,7 +101,7 @@ def _planned(
     return planned
 
 
-def _package(server: str, folder: Path, modules: Mapping[str, Module]) -> dict[Path, str]:
+def _package(server: str, folder: Path, modules: Mapping[str, StubModule]) -> dict[Path, str]:
     """Return the files of the package of one server, in their order."""
     planned = {folder / "_call.py": CALL}
     for each, module in modules.items():

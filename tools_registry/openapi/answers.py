@@ -17,9 +17,9 @@ from ..charsets import charset_of
 from ..errors import sentence
 from ..json_lines import LARGE_CHARS, ReadJson
 from ..models import Json
-from ..upstream.message_faults import Fault
+from ..upstream.message_faults import MessageFault
 from .document import mapping
-from .exchange import Answer, ExchangeFailed
+from .exchange import ExchangeFailed, ServiceResponse
 from .operations import Operation
 from .responses import is_json, is_lines
 
@@ -31,7 +31,7 @@ _TEXTS = frozenset({"application/xml", "application/yaml", "application/x-yaml",
 _REASON_CHARS = 60
 
 
-async def result_of(operation: Operation, answer: Answer, read_large: ReadJson) -> dict[str, Json]:
+async def result_of(operation: Operation, answer: ServiceResponse, read_large: ReadJson) -> dict[str, Json]:
     """Return the result of a call. Raises `ExchangeFailed` where the answer is not what it says it is."""
     if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
         return {"isError": True, "content": [{"type": "text", "text": await _refusal(operation, answer)}]}
@@ -75,14 +75,14 @@ async def _json(text: str, read_large: ReadJson) -> Json:
             try:
                 return await read_large(text)
             except Exception as error:  # noqa: BLE001 - whatever keeps it from reading one ends no connection
-                raise ExchangeFailed(Fault.BAD_ANSWER, f"JSON that cannot be read ({error!s:.100})") from None
+                raise ExchangeFailed(MessageFault.BAD_ANSWER, f"JSON that cannot be read ({error!s:.100})") from None
         parsed: Json = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ExchangeFailed(Fault.BAD_ANSWER, f"JSON that cannot be read ({error!s:.100})") from None
+        raise ExchangeFailed(MessageFault.BAD_ANSWER, f"JSON that cannot be read ({error!s:.100})") from None
     return parsed
 
 
-def _decoded(answer: Answer) -> str:
+def _decoded(answer: ServiceResponse) -> str:
     """Return the text of a body: in the character set that it names, else UTF-8, else what all bytes are texts in."""
     charset = charset_of(str(answer.headers.get("content-type", "")))
     if charset is None:
@@ -110,7 +110,7 @@ def _lines(text: str) -> Json:
         return text
 
 
-def _attachment(operation: Operation, answer: Answer) -> Json:
+def _attachment(operation: Operation, answer: ServiceResponse) -> Json:
     data = base64.b64encode(answer.body).decode()
     media_type = answer.media_type or "application/octet-stream"
     for kind in ("image", "audio"):
@@ -122,7 +122,7 @@ def _attachment(operation: Operation, answer: Answer) -> Json:
     }
 
 
-async def _refusal(operation: Operation, answer: Answer) -> str:
+async def _refusal(operation: Operation, answer: ServiceResponse) -> str:
     reason = f" {answer.reason[:_REASON_CHARS]}" if answer.reason.isascii() and answer.reason.isprintable() else ""
     said = f"HTTP {answer.status}{reason}"
     if answer.location:
@@ -136,7 +136,7 @@ async def _refusal(operation: Operation, answer: Answer) -> str:
     return said
 
 
-async def _message(answer: Answer) -> str:
+async def _message(answer: ServiceResponse) -> str:
     """Return what a refusal says, as one line that ends in a full stop."""
     is_short = len(answer.body) <= LARGE_CHARS
     text = _decoded(answer) if is_short else answer.body[: 4 * LARGE_CHARS].decode("utf-8", "replace")

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from ..models import Json
 from ..names import identifier
-from .document import Document, LeftOut, mapping
+from .document import Document, UnusablePart, mapping
 from .responses import is_lines
 
 _FIELDS_MAX = 100
@@ -86,7 +86,7 @@ class DescribedBody:
 def body_of(
     document: Document, operation: Mapping[str, Json], taken: frozenset[str], *, has_body: bool
 ) -> DescribedBody | None:
-    """Read the body of an operation beside the arguments that are `taken`. Raises `LeftOut`."""
+    """Read the body of an operation beside the arguments that are `taken`. Raises `UnusablePart`."""
     if operation.get("requestBody") is None:
         return None
     described = document.resolved(operation["requestBody"])
@@ -174,7 +174,7 @@ def _kind(media_type: str) -> BodyKind:
 def _object(document: Document, schema: Json) -> Mapping[str, Json]:
     try:
         return document.resolved(schema)
-    except LeftOut:
+    except UnusablePart:
         return {}
 
 

@@ -33,14 +33,14 @@ _SEPARATORS = {"form": ",", "spaceDelimited": "%20", "pipeDelimited": "%7C"}
 _DEEP_MAX = 5
 
 
-class ArgumentsRefused(ValueError):
+class UnsendableArguments(ValueError):
     """The arguments cannot be sent; the text says why."""
 
 
 def request_of(
     client: httpx2.AsyncClient, operation: Operation, arguments: Mapping[str, Json], headers: Mapping[str, str]
 ) -> httpx2.Request:
-    """Return the request of a call; `headers` are the operator's. Raises `ArgumentsRefused`."""
+    """Return the request of a call; `headers` are the operator's. Raises `UnsendableArguments`."""
     base, query = path_and_query(operation.base)
     by_place: dict[ParameterLocation, list[tuple[OperationParameter, Json]]] = {
         place: [] for place in ParameterLocation
@@ -61,9 +61,9 @@ def request_of(
     try:
         request = _with_body(client, operation, address, arguments, {**sent, **headers})
     except httpx2.InvalidURL as error:
-        raise ArgumentsRefused(f"the address of the request cannot be used: {error!s:.100}") from None
+        raise UnsendableArguments(f"the address of the request cannot be used: {error!s:.100}") from None
     if not is_within(str(request.url), operation.base):
-        raise ArgumentsRefused("the request would go to another origin")
+        raise UnsendableArguments("the request would go to another origin")
     return request
 
 
@@ -72,11 +72,11 @@ def _path(template: str, given: Iterable[tuple[OperationParameter, Json]]) -> st
 
     def expanded(found: re.Match[str]) -> str:
         if found[1] not in values:
-            raise ArgumentsRefused(f"the part {found[1][:40]!r} of its path has no value")
+            raise UnsendableArguments(f"the part {found[1][:40]!r} of its path has no value")
         parameter, value = values[found[1]]
         text = _path_value(parameter, value)
         if not text:
-            raise ArgumentsRefused(f"{parameter.argument} stands in the path and must not be empty")
+            raise UnsendableArguments(f"{parameter.argument} stands in the path and must not be empty")
         return text
 
     pieces = PATH_TEMPLATE.split(template)
@@ -86,7 +86,7 @@ def _path(template: str, given: Iterable[tuple[OperationParameter, Json]]) -> st
     # A server takes such a segment for another path: that of another operation, which policy may not allow. Some
     # servers decode escaped slashes before they divide a path.
     if any(segment in {".", ".."} for segment in _SEGMENT_ENDS.split(unquote(path))):
-        raise ArgumentsRefused("a part of its path would be a dot or two, which leads elsewhere")
+        raise UnsendableArguments("a part of its path would be a dot or two, which leads elsewhere")
     return path
 
 
@@ -135,7 +135,7 @@ def _query(parameter: OperationParameter, value: Json) -> Iterator[str]:
 
 def _deep(name: str, value: Json, safe: str, depth: int) -> Iterator[str]:
     if depth > _DEEP_MAX:
-        raise ArgumentsRefused(f"a value in its query is nested deeper than {_DEEP_MAX} levels")
+        raise UnsendableArguments(f"a value in its query is nested deeper than {_DEEP_MAX} levels")
     if isinstance(value, Mapping):
         for key, each in value.items():
             yield from _deep(f"{name}[{quote(str(key), safe='')}]", each, safe, depth + 1)
@@ -157,7 +157,7 @@ def _header(parameter: OperationParameter, value: Json) -> str:
     else:
         text = _text(value)
     if not _HEADER_VALUE.fullmatch(text):
-        raise ArgumentsRefused(f"{parameter.argument} is sent as a header and must be ASCII text on one line")
+        raise UnsendableArguments(f"{parameter.argument} is sent as a header and must be ASCII text on one line")
     return text
 
 
@@ -171,7 +171,7 @@ def _text(value: Json) -> str:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise ArgumentsRefused("a text in it holds half of a character") from None
+            raise UnsendableArguments("a text in it holds half of a character") from None
         return value
     return "" if value is None else json.dumps(value, ensure_ascii=False, allow_nan=False)
 
@@ -213,7 +213,7 @@ def _written(body: Body, value: Json) -> bytes:
     if body.kind is BodyKind.FORM:
         return "&".join(_form_pairs(body, value)).encode()
     if not isinstance(value, str):
-        raise ArgumentsRefused(f"{body.argument} must be a text")
+        raise UnsendableArguments(f"{body.argument} must be a text")
     return _encoded(body, value) if body.kind is BodyKind.TEXT else _bytes(body.argument, value)
 
 
@@ -221,7 +221,7 @@ def _json(value: Json) -> bytes:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except ValueError:
-        raise ArgumentsRefused("a text in it holds half of a character, or a number is not finite") from None
+        raise UnsendableArguments("a text in it holds half of a character, or a number is not finite") from None
 
 
 def _encoded(body: Body, text: str) -> bytes:
@@ -230,7 +230,7 @@ def _encoded(body: Body, text: str) -> bytes:
     try:
         return _text(text).encode(charset)
     except UnicodeEncodeError:
-        raise ArgumentsRefused(f"{body.argument} has characters that {charset} does not have") from None
+        raise UnsendableArguments(f"{body.argument} has characters that {charset} does not have") from None
 
 
 def _form_pairs(body: Body, value: Json) -> Iterator[str]:
@@ -268,7 +268,7 @@ def _file(name: str, value: Json, encoding: FieldEncoding) -> tuple[str, bytes, 
     guessed = mimetypes.guess_type(str(filename))[0]
     kind = str(given.get("content_type") or guessed or described or "application/octet-stream")
     if not (_HEADER_VALUE.fullmatch(kind) and str(filename).isprintable()):
-        raise ArgumentsRefused(f"the filename and content_type of {name} must be text on one line")
+        raise UnsendableArguments(f"the filename and content_type of {name} must be text on one line")
     return _text(str(filename)), _bytes(name, given.get("data")), kind
 
 
@@ -284,7 +284,7 @@ def _as_parameter(name: str, encoding: FieldEncoding) -> OperationParameter:
 
 def _fields(value: Json) -> Iterator[tuple[str, Json]]:
     if not isinstance(value, Mapping):
-        raise ArgumentsRefused("the body is a form and must be an object of its fields")
+        raise UnsendableArguments("the body is a form and must be an object of its fields")
     return ((name, each) for name, each in value.items() if each is not None)
 
 
@@ -292,4 +292,4 @@ def _bytes(argument: str, value: Json) -> bytes:
     try:
         return base64.b64decode(cast("str", value), validate=True)
     except (binascii.Error, ValueError, TypeError):
-        raise ArgumentsRefused(f"{argument} takes bytes in base64, and this is not valid base64") from None
+        raise UnsendableArguments(f"{argument} takes bytes in base64, and this is not valid base64") from None

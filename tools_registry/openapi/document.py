@@ -37,7 +37,7 @@ _VARIABLE = re.compile(r"\{([^{}]*)\}")
 _OK = 200
 
 
-class LeftOut(Exception):
+class UnusablePart(Exception):
     """A part of the document cannot be used; the text says why, in words that follow a colon."""
 
 
@@ -69,22 +69,24 @@ class Document:
         return found[:200] if isinstance(found, str) else ""
 
     def resolved(self, node: Json) -> Mapping[str, Json]:
-        """Return the object that a node is or refers to. Raises `LeftOut`."""
+        """Return the object that a node is or refers to. Raises `UnusablePart`."""
         for _ in range(_REFERENCES_MAX):
             if not isinstance(node, Mapping):
-                raise LeftOut("a part of it is not an object")
+                raise UnusablePart("a part of it is not an object")
             reference = node.get("$ref")
             if not isinstance(reference, str):
                 return node
             node = self.at(reference)
-        raise LeftOut("its references lead in a circle")
+        raise UnusablePart("its references lead in a circle")
 
     def at(self, reference: str) -> Json:
-        """Return what a reference leads to. Raises `LeftOut` where it leads nowhere, or out of the document."""
+        """Return what a reference leads to. Raises `UnusablePart` where it leads nowhere, or out of the document."""
         if not reference.startswith("#"):
-            raise LeftOut(f"it refers to {reference[:100]!r}, and only references within the document are followed")
+            raise UnusablePart(
+                f"it refers to {reference[:100]!r}, and only references within the document are followed"
+            )
         if len(reference) > _POINTER_CHARS_MAX:
-            raise LeftOut("a reference in it is too long")
+            raise UnusablePart("a reference in it is too long")
         node: Json = self.root
         for step in unquote(reference[1:]).split("/")[1:]:
             key = step.replace("~1", "/").replace("~0", "~")
@@ -93,7 +95,7 @@ class Document:
             elif isinstance(node, list) and key.isdecimal() and len(key) < 10 and int(key) < len(node):  # noqa: PLR2004 - digits of an index
                 node = node[int(key)]
             else:
-                raise LeftOut(f"it refers to {reference[:100]!r}, which is not there")
+                raise UnusablePart(f"it refers to {reference[:100]!r}, which is not there")
         return node
 
 
@@ -131,7 +133,7 @@ def base_of(document: Document, config: ServerConfig) -> str:
         return config.url
     try:
         base = server_address(document, document.root.get("servers"))
-    except LeftOut as reason:
+    except UnusablePart as reason:
         raise ConnectFailed(
             f"The document of the server {config.name!r} cannot be used: {reason}. {_GIVE_URL}"
         ) from None
@@ -153,28 +155,28 @@ _GIVE_URL = 'Give the address as "url" in mcp.json, or as --url to `sealab serve
 
 
 def server_address(document: Document, servers: Json) -> str:
-    """Return the first address of a list of servers, its variables at their defaults. Raises `LeftOut`."""
+    """Return the first address of a list of servers, its variables at their defaults. Raises `UnusablePart`."""
     first = mapping(servers[0]) if isinstance(servers, list) and servers else {}
     template = first.get("url", "/")
     if not isinstance(template, str) or len(template) > ADDRESS_CHARS_MAX or not template.isascii():
-        raise LeftOut("the address of its server is not a short ASCII text")
+        raise UnusablePart("the address of its server is not a short ASCII text")
     variables = mapping(first.get("variables"))
 
     def value(found: re.Match[str]) -> str:
         default = mapping(variables.get(found[1])).get("default")
         if not isinstance(default, str | int) or len(str(default)) > ADDRESS_CHARS_MAX:
-            raise LeftOut(f"the variable {found[1][:40]!r} of its server's address has no default")
+            raise UnusablePart(f"the variable {found[1][:40]!r} of its server's address has no default")
         return str(default)
 
     address = _VARIABLE.sub(value, template)
     if len(address) > ADDRESS_CHARS_MAX or not address.isascii():
-        raise LeftOut("the address of its server is not a short ASCII text")
+        raise UnusablePart("the address of its server is not a short ASCII text")
     if origin(document.where) is None:
         return address
     try:
         return urljoin(document.where, address)
     except ValueError:
-        raise LeftOut("the address of its server cannot be read") from None
+        raise UnusablePart("the address of its server cannot be read") from None
 
 
 def _from_file(config: ServerConfig) -> bytes:

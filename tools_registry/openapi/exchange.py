@@ -13,7 +13,7 @@ import httpx2
 
 from ..http_bodies import BodyTooLarge, bounded_body
 from ..upstream.mcp_http_client import NOT_SENT
-from ..upstream.message_faults import Fault, HttpFault
+from ..upstream.message_faults import HttpFault, MessageFault
 
 ADDRESS_CHARS_MAX = 2_000
 """A longer address that a service or a document names is refused; so is one that is not ASCII: joining one normalizes
@@ -26,13 +26,13 @@ _READS = frozenset({"GET", "HEAD"})
 class ExchangeFailed(Exception):
     """No answer came that can be taken; `fault` says what happened, and whether the request can have been seen."""
 
-    def __init__(self, fault: Fault, detail: str) -> None:
+    def __init__(self, fault: MessageFault, detail: str) -> None:
         super().__init__(detail)
         self.fault = HttpFault(fault, 0, detail)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ServiceResponse:
     """What a service answered. `location` is where a redirect that was not followed leads."""
 
     status: int
@@ -67,7 +67,7 @@ def origin(address: str) -> tuple[str, str] | None:
     return parts.scheme, f"{parts.hostname}:{usual if port is None else port}"
 
 
-async def exchanged(client: httpx2.AsyncClient, request: httpx2.Request, bytes_max: int) -> Answer:
+async def exchanged(client: httpx2.AsyncClient, request: httpx2.Request, bytes_max: int) -> ServiceResponse:
     """Send a request and read its answer; a read follows redirects within its origin. Raises `ExchangeFailed`."""
     # What is packed would be bounded before it is unpacked.
     request.headers["accept-encoding"] = "identity"
@@ -79,28 +79,28 @@ async def exchanged(client: httpx2.AsyncClient, request: httpx2.Request, bytes_m
         if request.method not in _READS or there is None or origin(there) != origin(here):
             return answer
         request = client.build_request(request.method, there, headers=request.headers)
-    raise ExchangeFailed(Fault.BAD_ANSWER, f"more than {_REDIRECTS_MAX} redirects")
+    raise ExchangeFailed(MessageFault.BAD_ANSWER, f"more than {_REDIRECTS_MAX} redirects")
 
 
-async def _exchanged_once(client: httpx2.AsyncClient, request: httpx2.Request, bytes_max: int) -> Answer:
+async def _exchanged_once(client: httpx2.AsyncClient, request: httpx2.Request, bytes_max: int) -> ServiceResponse:
     try:
         response = await client.send(request, stream=True)
     except NOT_SENT as error:
-        raise ExchangeFailed(Fault.NOT_SENT, _described(error)) from None
+        raise ExchangeFailed(MessageFault.NOT_SENT, _described(error)) from None
     except httpx2.TransportError as error:
-        raise ExchangeFailed(Fault.CUT_OFF, _described(error)) from None
+        raise ExchangeFailed(MessageFault.CUT_OFF, _described(error)) from None
     try:
         body = await bounded_body(response.aiter_bytes(), bytes_max)
     except BodyTooLarge as error:
-        raise ExchangeFailed(Fault.TOO_LARGE, str(error)) from None
+        raise ExchangeFailed(MessageFault.TOO_LARGE, str(error)) from None
     except httpx2.TransportError as error:
-        raise ExchangeFailed(Fault.CUT_OFF, f"the answer broke off: {_described(error)}") from None
+        raise ExchangeFailed(MessageFault.CUT_OFF, f"the answer broke off: {_described(error)}") from None
     except httpx2.DecodingError as error:
-        raise ExchangeFailed(Fault.BAD_ANSWER, _described(error)) from None
+        raise ExchangeFailed(MessageFault.BAD_ANSWER, _described(error)) from None
     finally:
         await response.aclose()
     location = str(response.headers.get("location", "")) if response.has_redirect_location else ""
-    return Answer(response.status_code, response.reason_phrase, response.headers, body, location)
+    return ServiceResponse(response.status_code, response.reason_phrase, response.headers, body, location)
 
 
 def _joined(here: str, named: str) -> str | None:

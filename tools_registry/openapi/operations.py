@@ -16,7 +16,7 @@ from ..models import Json
 from ..names import FreeNames, identifier
 from ..upstream import lenient
 from .bodies import Body, body_of
-from .document import Document, LeftOut, is_within, mapping, server_address
+from .document import Document, UnusablePart, is_within, mapping, server_address
 from .responses import output_schema_of
 from .schema_conversion import Direction, SchemaConverter
 
@@ -115,7 +115,7 @@ def read_service(document: Document, base: str, given_headers: frozenset[str], c
     for (path, method, item, operation), name in zip(found, _names(found), strict=True):
         try:
             operations[name] = reading.operation(name, path, method, item, operation)
-        except LeftOut as reason:
+        except UnusablePart as reason:
             left_out.append(lenient.LeftOut(f"{method.upper()} {path[:100]}", str(reason)))
     note = (
         f"Left out: the schemas of the answers of {reading.without_output} operations, which are too large or refer to "
@@ -134,7 +134,7 @@ def _all(
     for path in sorted(map(str, mapping(document.root.get("paths")))):
         try:
             item = document.resolved(mapping(document.root["paths"])[path])
-        except LeftOut as reason:
+        except UnusablePart as reason:
             left_out.append(lenient.LeftOut(path[:100], str(reason)))
             continue
         for method in _METHODS:
@@ -175,7 +175,7 @@ class _OperationReader:
         self, name: str, path: str, method: str, item: Mapping[str, Json], operation: Mapping[str, Json]
     ) -> Operation:
         if not path.startswith("/"):
-            raise LeftOut("its path does not begin with a slash")
+            raise UnusablePart("its path does not begin with a slash")
         schemas = self._converter.collecting(Direction.REQUEST, VALUES_MAX)
         described = self._parameters(path, item, operation)
         parameters: list[OperationParameter] = []
@@ -212,13 +212,13 @@ class _OperationReader:
             return self._base
         address = server_address(self._document, servers)
         if not is_within(address, self._base):
-            raise LeftOut(f"it is served at {address[:100]}, another origin than the rest")
+            raise UnusablePart(f"it is served at {address[:100]}, another origin than the rest")
         return address
 
     def _output_schema(self, method: str, operation: Mapping[str, Json]) -> Json:
         try:
             return output_schema_of(self._document, self._converter, method, operation)
-        except LeftOut:
+        except UnusablePart:
             self.without_output += 1
             return output_schema_of(self._document, self._converter, method, {})
 
@@ -239,7 +239,7 @@ class _OperationReader:
                 described = self._document.resolved(each)
                 name, place = described.get("name"), described.get("in")
                 if not isinstance(name, str) or not name or place not in set(ParameterLocation):
-                    raise LeftOut("a parameter of it has no name, or stands in no part of a request")
+                    raise UnusablePart("a parameter of it has no name, or stands in no part of a request")
                 if not self._is_given(ParameterLocation(str(place)), name):
                     found[ParameterLocation(str(place)), name] = described
         order = list(ParameterLocation)
@@ -264,7 +264,7 @@ def _arguments(
 def _parameter(
     argument: str, place: ParameterLocation, described: Mapping[str, Json]
 ) -> tuple[OperationParameter, Json]:
-    """Return a parameter and the schema of its values. Raises `LeftOut`."""
+    """Return a parameter and the schema of its values. Raises `UnusablePart`."""
     name = str(described["name"])
     content = mapping(described.get("content"))
     if content:
@@ -274,7 +274,7 @@ def _parameter(
         return parameter, mapping(media).get("schema", {}) if is_json else {"type": "string"}
     style = described.get("style", _STYLES[place][0])
     if style not in _STYLES[place]:
-        raise LeftOut(f"its parameter {name[:40]!r} has the style {style!r:.40}, which a {place} does not have")
+        raise UnusablePart(f"its parameter {name[:40]!r} has the style {style!r:.40}, which a {place} does not have")
     explode = described.get("explode")
     return OperationParameter(
         argument,

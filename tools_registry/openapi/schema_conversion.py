@@ -16,7 +16,7 @@ from typing import Final
 
 from ..models import Json
 from ..names import identifier
-from .document import Document, LeftOut, mapping
+from .document import Document, UnusablePart, mapping
 
 STEPS_MAX: Final = 2_000_000
 """Steps of reading one document: each schema, and each reference that an operation collects."""
@@ -75,13 +75,13 @@ class SchemaConverter:
         return Collection(self, direction, values_max)
 
     def converted(self, schema: Json, direction: Direction) -> _Converted:
-        """Convert one schema. Raises `LeftOut`."""
+        """Convert one schema. Raises `UnusablePart`."""
         made = _Converted(None)
         made.schema = self._schema(schema, direction, made, 0)
         return made
 
     def component(self, reference: str, direction: Direction) -> _Converted:
-        """Convert what a reference leads to, once. Raises `LeftOut`."""
+        """Convert what a reference leads to, once. Raises `UnusablePart`."""
         known = self._components.get((direction, reference))
         if known is None:
             known = self.converted(self._document.at(reference), direction)
@@ -90,33 +90,33 @@ class SchemaConverter:
         return known
 
     def name_of(self, reference: str) -> str:
-        """Return the name that a reference has in `$defs`. Raises `LeftOut` where another has it."""
+        """Return the name that a reference has in `$defs`. Raises `UnusablePart` where another has it."""
         name = reference.removeprefix(_COMPONENT)
         if not _PLAIN_NAME.fullmatch(name):
             name = identifier(reference.removeprefix("#/"))
         if self._names.setdefault(name, reference) != reference:
-            raise LeftOut(f"two of its schemas would have the name {name[:40]!r}")
+            raise UnusablePart(f"two of its schemas would have the name {name[:40]!r}")
         return name
 
     def spend(self, values: int, direction: Direction) -> None:
-        """Count values of a tool. Raises `LeftOut` above the bound of all tools together."""
+        """Count values of a tool. Raises `UnusablePart` above the bound of all tools together."""
         self._left[direction] -= values
         if self._left[direction] < 0:
             self._left[direction] += values
-            raise LeftOut("the schemas of all operations together are too large")
+            raise UnusablePart("the schemas of all operations together are too large")
 
     def step(self, count: int = 1) -> None:
-        """Count steps. Raises `LeftOut` above the bound."""
+        """Count steps. Raises `UnusablePart` above the bound."""
         self._check()
         self._steps += count
         if self._steps > STEPS_MAX:
-            raise LeftOut(f"the document takes more than {STEPS_MAX:,} steps to read")
+            raise UnusablePart(f"the document takes more than {STEPS_MAX:,} steps to read")
 
     def _schema(self, schema: Json, direction: Direction, made: _Converted, depth: int) -> Json:
         self.step()
         made.values += 1
         if depth > DEPTH_MAX:
-            raise LeftOut(f"a schema in it is nested deeper than {DEPTH_MAX} levels")
+            raise UnusablePart(f"a schema in it is nested deeper than {DEPTH_MAX} levels")
         if isinstance(schema, bool) or not isinstance(schema, Mapping):
             return schema if isinstance(schema, bool) else {}
         below = depth + 1
@@ -163,13 +163,13 @@ class Collection:
         self._waiting: list[str] = []
 
     def add(self, schema: Json) -> Json:
-        """Return a schema converted, and remember what it refers to. Raises `LeftOut`."""
+        """Return a schema converted, and remember what it refers to. Raises `UnusablePart`."""
         return self._taken(self._converter.converted(schema, self._direction))
 
     def definitions(self) -> dict[str, Json]:
         """Return `$defs` with what was referred to, as a part of a schema; nothing where nothing was.
 
-        Called once, when all schemas were added. Raises `LeftOut`.
+        Called once, when all schemas were added. Raises `UnusablePart`.
         """
         definitions: dict[str, Json] = {}
         while self._waiting:
@@ -182,7 +182,7 @@ class Collection:
     def _taken(self, made: _Converted) -> Json:
         self._values += made.values
         if self._values > self._values_max:
-            raise LeftOut("its schemas are too large")
+            raise UnusablePart("its schemas are too large")
         self._waiting += sorted(made.references - self._seen)
         self._seen |= made.references
         return made.schema

@@ -30,9 +30,9 @@ from ..json_lines import ReadJson
 from ..models import Json
 from ..threads import Checkpoint, InThread
 from ..upstream.lenient import LEFT_OUT
-from ..upstream.message_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, error_of
+from ..upstream.message_faults import MESSAGE_BYTES_MAX, HttpFault, MessageFault, error_of
 from .answers import result_of
-from .call_requests import ArgumentsRefused, request_of
+from .call_requests import UnsendableArguments, request_of
 from .document import base_of, read_document
 from .exchange import ExchangeFailed, exchanged, without_cookies
 from .operations import Service, read_service
@@ -127,12 +127,12 @@ class _Server:
             case "tools/call":
                 try:
                     return answer(result=await self._called(str(params.get("name")), params.get("arguments") or {}))
-                except ArgumentsRefused as error:
+                except UnsendableArguments as error:
                     return refuse(error=ErrorData(code=INVALID_PARAMS, message=str(error)))
                 except ExchangeFailed as error:
                     return refuse(error=error_of(error.fault))
                 except Exception as error:  # noqa: BLE001 - what one call meets ends no other
-                    fault = HttpFault(Fault.BAD_ANSWER, 0, str(error) or type(error).__name__)
+                    fault = HttpFault(MessageFault.BAD_ANSWER, 0, str(error) or type(error).__name__)
                     return refuse(error=error_of(fault))
         return refuse(error=ErrorData(code=METHOD_NOT_FOUND, message="an OpenAPI service has tools alone"))
 
@@ -153,7 +153,7 @@ class _Server:
     async def _called(self, name: str, arguments: Mapping[str, Json]) -> dict[str, Json]:
         operation = self._service.operations.get(name)
         if operation is None:
-            raise ArgumentsRefused(f"there is no operation {name!r:.100}")
+            raise UnsendableArguments(f"there is no operation {name!r:.100}")
         request = request_of(self._client, operation, arguments, self._config.headers)
         answer = await exchanged(self._client, request, MESSAGE_BYTES_MAX)
         return await result_of(operation, answer, self._read_large)

@@ -193,7 +193,7 @@ class Companions:
         return role
 
     def _affinity(self, best: Sequence[tuple[int, float]]) -> list[float]:
-        """Say for each server how well its best tools fit, the best of all servers being 1."""
+        """Return how well the best tools of each server fit, the best of all servers being 1."""
         affinity = [0.0] * len(self._sizes)
         counted: Counter[int] = Counter()
         for number, score in best:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float32]
 
-__all__ = ["DocumentReader", "Hit", "SearchIndex", "Searchable"]
+__all__ = ["DocumentReader", "SearchHit", "SearchIndex", "Searchable"]
 
 LONGEST_QUERY = 4000
 CLAUSE_WEIGHT = 0.6
@@ -74,7 +74,7 @@ MOST_WEAK = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class SearchHit:
     """A document that was found; scores compare within one answer only, and more is better.
 
     `weak` says that neither its words nor their meaning have much to do with the query.
@@ -121,7 +121,7 @@ class SearchIndex:
 
     def search(
         self, query: str, *, category: str | None = None, limit: int = 10, used: Mapping[str, float] | None = None
-    ) -> list[Hit]:
+    ) -> list[SearchHit]:
         """Return at most `limit` documents, best first; equal scores in the order of their names.
 
         `category` keeps only the documents of that category. A blank query lists documents in the order of their names,
@@ -260,9 +260,9 @@ class SearchIndex:
         numbers = self._vocabulary.numbers
         return lambda word: whole.terms.get(numbers.get(word, -1), 0.0)
 
-    def _hit(self, number: int, score: float, *, weak: bool = False) -> Hit:
+    def _hit(self, number: int, score: float, *, weak: bool = False) -> SearchHit:
         found = self._documents[number]
-        return Hit(found.key, found.name, found.server, found.category, round(score, DECIMALS), weak)
+        return SearchHit(found.key, found.name, found.server, found.category, round(score, DECIMALS), weak)
 
 
 def _covering(ranked: Sequence[tuple[int, float]], by_step: Sequence[Floats], limit: int) -> list[tuple[int, float]]:

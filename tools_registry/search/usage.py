@@ -50,7 +50,7 @@ class _Open:
     at: float = 0.0
 
 
-class Usage:
+class SearchUsage:
     """The searches of each owner with the tools called after them, kept in one text that servers may share.
 
     Threads may call it. `searched` and `called` touch memory alone; `save` and `refresh` do not, so call them in a

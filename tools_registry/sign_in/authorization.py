@@ -42,7 +42,7 @@ from pydantic import AnyUrl
 
 from ..configuration import ServerConfig
 from ..errors import SignInFailed
-from .reach import Reach, reach_of_answer, require_reachable
+from .reach import AddressReach, reach_of_answer, require_reachable
 from .token_endpoint import Granted, Pending, code_redeemed, require_safe, sent
 
 Method = Literal["none", "client_secret_basic", "client_secret_post"]
@@ -138,7 +138,7 @@ async def _challenge(client: httpx2.AsyncClient, config: ServerConfig) -> httpx2
 
 
 async def _resource(
-    client: httpx2.AsyncClient, config: ServerConfig, challenge: httpx2.Response, nearest: Reach
+    client: httpx2.AsyncClient, config: ServerConfig, challenge: httpx2.Response, nearest: AddressReach
 ) -> tuple[str, ProtectedResourceMetadata | None]:
     """Return the server as a token's audience, and what it says of itself, if it does (RFC 9728)."""
     own = resource_url_from_server_url(config.url)
@@ -159,7 +159,7 @@ async def _resource(
 
 
 async def _metadata(
-    client: httpx2.AsyncClient, config: ServerConfig, described: ProtectedResourceMetadata | None, nearest: Reach
+    client: httpx2.AsyncClient, config: ServerConfig, described: ProtectedResourceMetadata | None, nearest: AddressReach
 ) -> OAuthMetadata:
     """Return the metadata of the server's issuer, which must be the issuer's own (RFC 8414, section 3.3)."""
     issuer = str(described.authorization_servers[0]) if described and described.authorization_servers else None
@@ -204,7 +204,7 @@ async def _registered(
     redirect_uri: str,
     scope: str | None,
     *,
-    nearest: Reach,
+    nearest: AddressReach,
 ) -> OAuthClientInformationFull:
     """Register a client for this sign-in (RFC 7591)."""
     if metadata.registration_endpoint is None:

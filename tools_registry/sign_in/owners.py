@@ -17,10 +17,10 @@ from ..errors import ConnectFailed, SignInNeeded
 if TYPE_CHECKING:
     from ..upstream.connection import Connection
 
-Owner = NewType("Owner", str)
+SignInOwner = NewType("SignInOwner", str)
 """Whose sign-in it is: a text that is compared, and means nothing here."""
 
-OPERATOR = Owner("")
+OPERATOR = SignInOwner("")
 """The operator's own, and that of a server which wants none."""
 
 OWNED_MAX = 256
@@ -31,10 +31,10 @@ class OwnedConnections:
     """The connections of all servers, by owner. All tasks of one event loop may use it."""
 
     def __init__(self) -> None:
-        self._connections: OrderedDict[tuple[str, Owner], Connection] = OrderedDict()
+        self._connections: OrderedDict[tuple[str, SignInOwner], Connection] = OrderedDict()
         self._closing: set[asyncio.Task[None]] = set()
 
-    def get(self, config: ServerConfig, owner: Owner, make: Callable[[], Connection]) -> Connection:
+    def get(self, config: ServerConfig, owner: SignInOwner, make: Callable[[], Connection]) -> Connection:
         """Return the connection of an owner to a server, made if need be. Raises `ConnectFailed` where all are in use.
 
         Whoever gets it uses it before it waits for anything, or it may have ended.
@@ -88,7 +88,7 @@ def can_sign_in(config: ServerConfig) -> bool:
     )
 
 
-def refuse_unowned(config: ServerConfig, owner: Owner) -> None:
+def refuse_unowned(config: ServerConfig, owner: SignInOwner) -> None:
     """Raise `SignInNeeded` where a call would go to a server as nobody, or with a sign-in that is not for it."""
     if (config.sign_in is SignInOf.OPERATOR) is not (owner == OPERATOR):
         raise SignInNeeded(

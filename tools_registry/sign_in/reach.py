@@ -28,7 +28,7 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _RESOLVE_SECONDS = 10.0
 
 
-class Reach(IntEnum):
+class AddressReach(IntEnum):
     """How near to this machine an address leads."""
 
     PUBLIC = 0
@@ -36,41 +36,41 @@ class Reach(IntEnum):
     LOOPBACK = 2
 
 
-def reach_of(address: str) -> Reach | None:
+def reach_of(address: str) -> AddressReach | None:
     """Return how near an IP address leads; None for one that nobody may name."""
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):
         low = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF) if ip in _NAT64 else None  # RFC 6052
         ip = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None) or low or ip
     if ip.is_loopback or ip.is_unspecified:
-        return Reach.LOOPBACK
+        return AddressReach.LOOPBACK
     if ip.is_link_local or ip.is_multicast or ip.is_reserved:
         return None
-    return Reach.PUBLIC if ip.is_global else Reach.PRIVATE
+    return AddressReach.PUBLIC if ip.is_global else AddressReach.PRIVATE
 
 
-async def reach_of_server(url: str) -> Reach:
+async def reach_of_server(url: str) -> AddressReach:
     """Return how near a server of the operator's is, by the farthest of its addresses."""
     try:
         found = [reach_of(each) for each in await _resolved(httpx2.URL(url))]
     except httpx2.ConnectError:
-        return Reach.PUBLIC
-    return min((each for each in found if each is not None), default=Reach.PUBLIC)
+        return AddressReach.PUBLIC
+    return min((each for each in found if each is not None), default=AddressReach.PUBLIC)
 
 
-def reach_of_answer(response: httpx2.Response) -> Reach:
+def reach_of_answer(response: httpx2.Response) -> AddressReach:
     """Return how near the server is that gave an answer, by the address of the connection.
 
     Behind a proxy that is not known, so the server counts as public.
     """
     if (found := response.extensions.get(_FOUND)) is not None:
-        return Reach(found)
+        return AddressReach(found)
     stream = response.extensions.get("network_stream")
     peer = None if stream is None or _proxy_for(response.request.url) else stream.get_extra_info("server_addr")
-    return (reach_of(str(peer[0])) or Reach.PUBLIC) if peer else Reach.PUBLIC
+    return (reach_of(str(peer[0])) or AddressReach.PUBLIC) if peer else AddressReach.PUBLIC
 
 
-async def judged(url: httpx2.URL, nearest: Reach | None) -> list[str]:
+async def judged(url: httpx2.URL, nearest: AddressReach | None) -> list[str]:
     """Return the addresses that a URL's host stands for and that may be reached. Raises `SignInFailed` without one."""
     found = await _resolved(url)
     if nearest is None:
@@ -87,7 +87,7 @@ async def judged(url: httpx2.URL, nearest: Reach | None) -> list[str]:
     return allowed
 
 
-async def require_reachable(url: str, nearest: Reach) -> None:
+async def require_reachable(url: str, nearest: AddressReach) -> None:
     """Raise `SignInFailed` for an address to which no user may be sent; a name unknown here is for their browser."""
     with suppress(httpx2.ConnectError):
         await judged(httpx2.URL(url), nearest)
@@ -107,7 +107,7 @@ class JudgedTransport(httpx2.AsyncBaseTransport):
     @override
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request. Raises `SignInFailed` where its address may not be reached, and as httpx2 does."""
-        nearest: Reach | None = request.extensions[NEAREST]
+        nearest: AddressReach | None = request.extensions[NEAREST]
         if (proxy := _proxy_for(request.url)) is not None:
             with suppress(httpx2.ConnectError):  # names that only the proxy knows are for the proxy to judge
                 await judged(request.url, nearest)

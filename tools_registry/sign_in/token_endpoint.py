@@ -24,7 +24,7 @@ from typing_extensions import override
 from ..configuration import ServerConfig, TokenExchange
 from ..errors import SignInFailed, SignInNeeded
 from ..http_bodies import BodyTooLarge, bounded_body
-from .reach import NEAREST, JudgedTransport, Reach, reach_of_server
+from .reach import NEAREST, AddressReach, JudgedTransport, reach_of_server
 
 ANSWER_BYTES_MAX = 256 * 1024
 _SECONDS = 20.0
@@ -45,10 +45,10 @@ class Registered(BaseModel):
     client: OAuthClientInformationFull = Field(repr=False)
     metadata: OAuthMetadata
     resource: str | None = None
-    reach: Reach | None = None
+    reach: AddressReach | None = None
     """How near the server was when its user signed in; None where that was not noted."""
 
-    async def nearest(self) -> Reach:
+    async def nearest(self) -> AddressReach:
         """Return how near the issuer's endpoints may be."""
         return await reach_of_server(self.url) if self.reach is None else self.reach
 
@@ -80,7 +80,7 @@ async def issuer_client() -> AsyncIterator[httpx2.AsyncClient]:
         yield client
 
 
-async def sent(client: httpx2.AsyncClient, request: httpx2.Request, nearest: Reach | None) -> httpx2.Response:
+async def sent(client: httpx2.AsyncClient, request: httpx2.Request, nearest: AddressReach | None) -> httpx2.Response:
     """Send a request no nearer than `nearest` and return its answer whole; None is for an address of the operator's.
 
     Raises `SignInFailed` where there is no answer, one too large, or a place that may not be reached.
@@ -199,7 +199,7 @@ async def revoked(client: httpx2.AsyncClient, granted: Granted) -> bool:
     return done
 
 
-async def _tokens(client: httpx2.AsyncClient, request: httpx2.Request, nearest: Reach | None) -> OAuthToken:
+async def _tokens(client: httpx2.AsyncClient, request: httpx2.Request, nearest: AddressReach | None) -> OAuthToken:
     response = await sent(client, request, nearest)
     where = request.url.host
     if response.status_code not in {httpx2.codes.OK, httpx2.codes.CREATED}:

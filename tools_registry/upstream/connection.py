@@ -135,7 +135,7 @@ class Connection:
         raise AssertionError("the second attempt returns or raises")
 
     async def ask(self, what: str, send: Callable[[Client], Awaitable[T]]) -> T:
-        """Have the SDK's client ask for something other than a tool, and return the answer; `what` names it for people.
+        """Send a request other than a call through the SDK's client, and return the answer; `what` names it for people.
 
         Raises a `RegistryError`.
         """
@@ -152,7 +152,7 @@ class Connection:
         raise AssertionError("the second attempt returns or raises")
 
     def renew(self) -> None:
-        """Have the next call connect anew, and let those under way finish."""
+        """Let the next call connect anew, and those under way finish."""
         if self._link is not None:
             self._link.retire()
 

@@ -31,10 +31,10 @@ from ..threads import Checkpoint, InThread, in_default_thread
 from ..untraced import untrace_sdk
 from . import lenient, upstream_faults
 from .lenient import LEFT_OUT, LeftOut, RawTool
-from .pages import Pages
+from .pages import PageCounter
 from .reading import dropped, whole
 from .stderr_tail import StderrTail
-from .transports import Watch, opened
+from .transports import InputWatch, opened
 
 if TYPE_CHECKING:
     import httpx2
@@ -121,7 +121,7 @@ class UpstreamLink:
                 self._waiting.discard(scope)
 
     def garbled(self, scope: anyio.CancelScope) -> bool:
-        """Say whether a wait ended since its answer could not be read."""
+        """Return whether a wait ended since its answer could not be read."""
         return scope in self._garbled
 
     def begin(self) -> None:
@@ -188,7 +188,7 @@ class UpstreamLink:
                 auth=await asyncio.to_thread(self._options.auth),
                 read_large=self._options.read_large,
                 in_thread=self._options.in_thread,
-                watch=Watch(self._on_garbage, self._on_end),
+                watch=InputWatch(self._on_garbage, self._on_end),
             )
             self._client = await stack.enter_async_context(
                 Client(
@@ -226,7 +226,7 @@ class UpstreamLink:
         tools: dict[str, RawTool] = {}
         left_out: list[LeftOut] = []
         cursor: str | None = None
-        pages = Pages(f"The list of tools of the server {self.config.name!r}")
+        pages = PageCounter(f"The list of tools of the server {self.config.name!r}")
         while True:
             try:
                 page = await self.client.list_tools(cursor=cursor)

@@ -18,7 +18,7 @@ from ..errors import SignInNeeded
 from ..http_bodies import BodyTooLarge, bounded_body
 from ..json_lines import LARGE_CHARS
 from ..untraced import headers_of
-from .message_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, error_of
+from .message_faults import MESSAGE_BYTES_MAX, HttpFault, MessageFault, error_of
 from .reading import Answers, is_read_by_sdk
 
 _EXCERPT_CHARS = 300
@@ -54,22 +54,22 @@ class McpHttpClient(httpx2.AsyncClient):
         try:
             response = await super().send(request, **options)
         except SignInNeeded as error:
-            return _answer(request, HttpFault(Fault.SIGN_IN, 401, str(error), error.scope), 401)
+            return _answer(request, HttpFault(MessageFault.SIGN_IN, 401, str(error), error.scope), 401)
         except NOT_SENT as error:
-            return _answer(request, HttpFault(Fault.NOT_SENT, 0, _described(error)), 503)
+            return _answer(request, HttpFault(MessageFault.NOT_SENT, 0, _described(error)), 503)
         except httpx2.TransportError as error:
-            return _answer(request, HttpFault(Fault.CUT_OFF, 0, _described(error)), 502)
+            return _answer(request, HttpFault(MessageFault.CUT_OFF, 0, _described(error)), 502)
         if response.has_redirect_location or response.status_code == httpx2.codes.ACCEPTED:
             return response
         content_type = _content_type(response)
         if not response.is_success:
-            return await _refused(request, response, Fault.STATUS, content_type)
+            return await _refused(request, response, MessageFault.STATUS, content_type)
         # A notification is answered by a status alone, whatever stands in the header.
         if content_type == "text/event-stream" or b'"id"' not in request.content:
             return await self._streamed(request, response)
         if content_type == "application/json":
             return await self._answered_whole(request, response)
-        return await _refused(request, response, Fault.NOT_MCP, content_type)
+        return await _refused(request, response, MessageFault.NOT_MCP, content_type)
 
     async def _listened(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         """Return the answer to a request that has no message: where it is a stream, its events are bounded."""
@@ -85,7 +85,7 @@ class McpHttpClient(httpx2.AsyncClient):
         """Return the answer to a message as a stream that ends without an exception, its events bounded."""
         if _is_packed(response):
             await response.aclose()
-            return _answer(request, HttpFault(Fault.NOT_MCP, 0, "an event stream that is packed"), 502)
+            return _answer(request, HttpFault(MessageFault.NOT_MCP, 0, "an event stream that is packed"), 502)
         contained = _Contained(response.stream)
         response.stream = contained if self.answers is None else _Events(contained, self.answers)
         return response
@@ -99,7 +99,7 @@ class McpHttpClient(httpx2.AsyncClient):
         if small is None and len(whole.content) <= LARGE_CHARS:
             return whole
         if small is None:
-            fault = HttpFault(Fault.NOT_MCP, response.status_code, "a large text that is no answer")
+            fault = HttpFault(MessageFault.NOT_MCP, response.status_code, "a large text that is no answer")
             return _answer(request, fault, httpx2.codes.BAD_GATEWAY)
         return _with(whole, small)
 
@@ -109,12 +109,12 @@ async def _whole(request: httpx2.Request, response: httpx2.Response) -> httpx2.R
     try:
         body = await bounded_body(response.aiter_bytes(), MESSAGE_BYTES_MAX)
     except BodyTooLarge as error:
-        return _answer(request, HttpFault(Fault.TOO_LARGE, 0, str(error)), httpx2.codes.BAD_GATEWAY)
+        return _answer(request, HttpFault(MessageFault.TOO_LARGE, 0, str(error)), httpx2.codes.BAD_GATEWAY)
     except httpx2.TransportError as error:
-        fault = HttpFault(Fault.CUT_OFF, 0, f"the answer broke off: {_described(error)}")
+        fault = HttpFault(MessageFault.CUT_OFF, 0, f"the answer broke off: {_described(error)}")
         return _answer(request, fault, httpx2.codes.BAD_GATEWAY)
     except httpx2.DecodingError as error:
-        fault = HttpFault(Fault.NOT_MCP, 0, _described(error))
+        fault = HttpFault(MessageFault.NOT_MCP, 0, _described(error))
         return _answer(request, fault, httpx2.codes.BAD_GATEWAY)
     finally:
         await response.aclose()
@@ -136,7 +136,7 @@ def _is_packed(response: httpx2.Response) -> bool:
 
 
 async def _refused(
-    request: httpx2.Request, response: httpx2.Response, kind: Fault, content_type: str
+    request: httpx2.Request, response: httpx2.Response, kind: MessageFault, content_type: str
 ) -> httpx2.Response:
     """Read a refusal; one that is a JSON-RPC error is returned as it is."""
     whole = await _whole(request, response)
@@ -145,8 +145,8 @@ async def _refused(
     if content_type == "application/json" and b'"jsonrpc"' in body and b'"error"' in body and not expired:
         return whole
     excerpt = " ".join(body[: 4 * _EXCERPT_CHARS].decode(errors="replace").split())[:_EXCERPT_CHARS]
-    detail = excerpt if kind is Fault.STATUS else f"{content_type or 'no content type'}: {excerpt}"
-    status = response.status_code if kind is Fault.STATUS else 502
+    detail = excerpt if kind is MessageFault.STATUS else f"{content_type or 'no content type'}: {excerpt}"
+    status = response.status_code if kind is MessageFault.STATUS else 502
     return _answer(request, HttpFault(kind, response.status_code, detail), status)
 
 

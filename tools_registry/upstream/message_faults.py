@@ -17,7 +17,7 @@ MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 """The largest message that is taken from a server, over any transport."""
 
 
-class Fault(StrEnum):
+class MessageFault(StrEnum):
     """What happened to a message."""
 
     NOT_SENT = "not_sent"
@@ -36,7 +36,7 @@ class HttpFault:
     `scope` is what a server asks a new sign-in to have.
     """
 
-    fault: Fault
+    fault: MessageFault
     status: int
     detail: str
     scope: str | None = None
@@ -46,7 +46,7 @@ def fault_in(data: object) -> HttpFault | None:
     """Return the fault in the data of an MCP error, or None where the error is not one of ours."""
     if not isinstance(data, dict) or not isinstance(told := data.get(_MARK), dict):
         return None
-    return HttpFault(Fault(told["fault"]), told["status"], told["detail"], told["scope"])
+    return HttpFault(MessageFault(told["fault"]), told["status"], told["detail"], told["scope"])
 
 
 def error_of(fault: HttpFault) -> ErrorData:

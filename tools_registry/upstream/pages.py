@@ -19,7 +19,7 @@ _VALUE_CHARS = 8
 """What a value counts beside its text, so that a list of empty ones is bounded too."""
 
 
-class Pages:
+class PageCounter:
     """Counts the pages of one list; `whose` names it for people."""
 
     def __init__(self, whose: str) -> None:

@@ -36,7 +36,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class StandingApproval:
     """A user's yes to all calls of a tool whose arguments of these names are these, or numbers up to these limits.
 
     What a call names beside them makes it another call.
@@ -140,7 +140,7 @@ class Pins:
             if approved:
                 pinned["approved"] = approved
 
-    def approve(self, server: str, tool: str, scope: str, rule: Rule) -> None:
+    def approve(self, server: str, tool: str, scope: str, rule: StandingApproval) -> None:
         """Note that the user of a scope said yes to all calls of a tool that a rule allows."""
         with self._lock, self._editing() as document:
             pinned = _pinned(document, server)
@@ -150,14 +150,14 @@ class Pins:
                 rules.append(rule.told())
             pinned["approved"] = approved
 
-    def approved(self, server: str, scope: str | None = None) -> dict[str, list[Rule]]:
+    def approved(self, server: str, scope: str | None = None) -> dict[str, list[StandingApproval]]:
         """Return the rules by which the user of a scope said yes, by tool; without a scope, those of all."""
         with self._lock:
             approved = _approved(_pinned(self._read(), server))
-        found: dict[str, list[Rule]] = {}
+        found: dict[str, list[StandingApproval]] = {}
         for tools in approved.values() if scope is None else [approved.get(scope, {})]:
             for name, rules in tools.items():
-                found.setdefault(name, []).extend(Rule(**each) for each in rules)
+                found.setdefault(name, []).extend(StandingApproval(**each) for each in rules)
         return found
 
     def ask_again(self, server: str) -> None:
@@ -238,7 +238,7 @@ def _approved(pinned: Document) -> dict[str, dict[str, list[_Rule]]]:
     approved = pinned.get("approved", {})
     if not isinstance(approved, dict) or not all(isinstance(each, dict | list) for each in approved.values()):
         raise ConfigurationRefused("The file of pins is not as sealab writes it. Restore it from a backup.")
-    plain = Rule({}, {}).told()
+    plain = StandingApproval({}, {}).told()
     found = {
         scope: tools if isinstance(tools, dict) else {str(name): [plain] for name in tools}
         for scope, tools in approved.items()

@@ -25,7 +25,7 @@ from ..json_lines import LARGE_CHARS, Edges, Lines, ReadJson, TooLong, mended
 from ..models import Json
 from ..short_values import holds_more
 from . import lenient
-from .message_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, error_of
+from .message_faults import MESSAGE_BYTES_MAX, HttpFault, MessageFault, error_of
 
 VALUES_MAX = 50_000
 """Values of a message that the SDK validates in the event loop."""
@@ -51,7 +51,7 @@ _DATA = b"data:"
 Incoming = SessionMessage | Exception
 
 
-class Unreadable(ValueError):
+class UnreadableMessage(ValueError):
     """A message that cannot be read, and does not show which call it was for; the text is its beginning."""
 
 
@@ -72,18 +72,18 @@ async def message(line: bytes | TooLong, read_large: ReadJson) -> Incoming:
 def _json(line: bytes) -> Json:
     """Return what a JSON text holds, with control characters, and U+FFFD for half of a pair of surrogates.
 
-    Raises `Unreadable`.
+    Raises `UnreadableMessage`.
     """
     try:
         return cast("Json", json.loads(mended(line), strict=False))
     except ValueError:
-        raise Unreadable(line.decode("utf-8", "replace")[:_EXCERPT_CHARS]) from None
+        raise UnreadableMessage(line.decode("utf-8", "replace")[:_EXCERPT_CHARS]) from None
 
 
 def _refused(edges: Edges, why: str) -> Incoming:
     number = edges.answers
     if number is None:
-        return Unreadable(edges.head.decode("utf-8", "replace")[:_EXCERPT_CHARS])
+        return UnreadableMessage(edges.head.decode("utf-8", "replace")[:_EXCERPT_CHARS])
     return _error(number, why)
 
 
@@ -167,10 +167,10 @@ def _has_header(schema: object) -> bool:
 
 
 def _error(number: int | str, why: str) -> SessionMessage:
-    return _fault(number, Fault.TOO_LARGE, why[:_EXCERPT_CHARS])
+    return _fault(number, MessageFault.TOO_LARGE, why[:_EXCERPT_CHARS])
 
 
-def _fault(number: int | str, fault: Fault, why: str) -> SessionMessage:
+def _fault(number: int | str, fault: MessageFault, why: str) -> SessionMessage:
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=error_of(HttpFault(fault, 0, why))))
 
 
@@ -213,7 +213,7 @@ class Answers:
         if isinstance(small, JSONRPCResponse) and set(small.result) == {_KEPT}:
             kept = self._kept.pop(str(small.result[_KEPT]), None)
             if kept is None:
-                return _fault(small.id, Fault.CUT_OFF, "too many large answers came at once")
+                return _fault(small.id, MessageFault.CUT_OFF, "too many large answers came at once")
             assert isinstance(kept.message, JSONRPCResponse | JSONRPCError)
             item.message = kept.message.model_copy(update={"id": small.id})
         return self._for_sdk(item)
@@ -232,7 +232,7 @@ class Answers:
         elif isinstance(read, JSONRPCError):
             self._asked.pop(cast("int | str", read.id), None)
         elif holds_more(read.params, VALUES_MAX):
-            return Unreadable(f"{read.method[:_EXCERPT_CHARS]} with more than {VALUES_MAX} values")
+            return UnreadableMessage(f"{read.method[:_EXCERPT_CHARS]} with more than {VALUES_MAX} values")
         return item
 
     async def of_events(self, stream: AsyncIterable[bytes]) -> AsyncIterator[bytes]:

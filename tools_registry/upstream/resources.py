@@ -11,7 +11,7 @@ from ..json_lines import ReadJson
 from ..models import Json
 from ..threads import Checkpoint, InThread
 from .lenient import CallResult, entries
-from .pages import Pages
+from .pages import PageCounter
 from .reading import whole
 from .results import Keep, parsed_all, parts_of
 
@@ -73,7 +73,7 @@ async def _all(ask: Callable[..., Awaitable[PaginatedResult]], key: str, named: 
     Raises `AnswerRefused` where they have no end.
     """
     listed: list[Json] = []
-    pages = Pages("The server's list")
+    pages = PageCounter("The server's list")
     cursor: str | None = None
     while True:
         page = await ask(cursor=cursor)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class InputWatch:
     """What is called for incoming garbage, and at the end of the input, neither of which the SDK reports."""
 
     on_garbage: Callable[[Exception], None]
@@ -41,7 +41,7 @@ async def opened(
     auth: httpx2.Auth | None,
     read_large: ReadJson,
     in_thread: InThread,
-    watch: Watch,
+    watch: InputWatch,
 ) -> AsyncIterator[TransportStreams]:
     """Give a server's streams, the incoming one watched. Raises what the transport raises: `OSError`, HTTP errors."""
     answers = Answers(read_large)
@@ -116,7 +116,7 @@ class _Noted:
 class _Watched:
     """A read stream that notifies its watch, and gives the messages for what stands in for them."""
 
-    def __init__(self, stream: ReadStream[Incoming], watch: Watch, answers: Answers) -> None:
+    def __init__(self, stream: ReadStream[Incoming], watch: InputWatch, answers: Answers) -> None:
         self._stream = stream
         self._watch = watch
         self._answers = answers

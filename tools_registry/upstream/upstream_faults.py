@@ -27,7 +27,7 @@ from ..errors import (
     sentence,
 )
 from ..names import test_of
-from .message_faults import EVENT_BYTES_MAX, Fault, HttpFault, fault_in
+from .message_faults import EVENT_BYTES_MAX, HttpFault, MessageFault, fault_in
 from .results import ERROR_MAX_CHARS
 
 _UNAUTHORIZED = 401
@@ -47,15 +47,15 @@ def leaf(error: BaseException) -> BaseException:
 
 
 def session_expired(error: MCPError) -> bool:
-    """Say whether the server refused the call unseen, since it no longer knows the session."""
+    """Return whether the server refused the call unseen, since it no longer knows the session."""
     fault = fault_in(error.error.data)
-    return fault is not None and fault.fault is Fault.STATUS and fault.status == _NOT_FOUND
+    return fault is not None and fault.fault is MessageFault.STATUS and fault.status == _NOT_FOUND
 
 
 def never_sent(error: MCPError) -> bool:
-    """Say whether the server cannot have seen the call."""
+    """Return whether the server cannot have seen the call."""
     fault = fault_in(error.error.data)
-    return fault is not None and fault.fault is Fault.NOT_SENT
+    return fault is not None and fault.fault is MessageFault.NOT_SENT
 
 
 def of_connect(config: ServerConfig, error: BaseException, said: str) -> ConnectFailed:
@@ -72,9 +72,9 @@ def of_connect(config: ServerConfig, error: BaseException, said: str) -> Connect
     if isinstance(error, OSError) and config.type is Transport.STDIO:
         return _of_start(config, error)
     if isinstance(error, httpx2.HTTPStatusError):
-        return _of_fault_at_connect(config, HttpFault(Fault.STATUS, error.response.status_code, ""))
+        return _of_fault_at_connect(config, HttpFault(MessageFault.STATUS, error.response.status_code, ""))
     if isinstance(error, httpx2.TransportError):
-        return _of_fault_at_connect(config, HttpFault(Fault.NOT_SENT, 0, str(error) or type(error).__name__))
+        return _of_fault_at_connect(config, HttpFault(MessageFault.NOT_SENT, 0, str(error) or type(error).__name__))
     if isinstance(error, ValidationError):
         return _failed(config, "answered what is not MCP", said)
     if isinstance(error, RegistryError):
@@ -106,18 +106,18 @@ def _of_start(config: ServerConfig, error: OSError) -> ConnectFailed:
 
 
 def _of_fault_at_connect(config: ServerConfig, fault: HttpFault) -> ConnectFailed:
-    if fault.fault is Fault.SIGN_IN:
+    if fault.fault is MessageFault.SIGN_IN:
         return SignInNeeded(fault.detail, scope=fault.scope)
     if fault.status == _UNAUTHORIZED:
         return _sign_in(config)
     if fault.status == _FORBIDDEN:
         return _failed(config, "forbids access (403)", do="Check its headers in mcp.json.")
     check = "Check its url and type in mcp.json."
-    if fault.fault is Fault.STATUS:
+    if fault.fault is MessageFault.STATUS:
         return _failed(config, f"answered with HTTP status {fault.status}", _quoted(fault.detail), do=check)
-    if fault.fault is Fault.TOO_LARGE:
+    if fault.fault is MessageFault.TOO_LARGE:
         return _failed(config, "answered too much", _told(fault.detail), do="Tell the server's author.")
-    if fault.fault is Fault.NOT_MCP:
+    if fault.fault is MessageFault.NOT_MCP:
         return _failed(config, "answered what is not MCP", _quoted(fault.detail), do=check)
     return _failed(config, "cannot be reached", _told(fault.detail), do="Start it, or correct its url in mcp.json.")
 
@@ -190,7 +190,7 @@ def _of_mcp_error(config: ServerConfig, what: str, error: MCPError) -> RegistryE
     if (fault := fault_in(error.error.data)) is not None:
         return _of_fault_in_call(config, what, fault)
     if code == CONNECTION_CLOSED and _EVENT_TOO_LARGE in message:
-        fault = HttpFault(Fault.TOO_LARGE, 0, f"more than the {EVENT_BYTES_MAX} bytes that are taken")
+        fault = HttpFault(MessageFault.TOO_LARGE, 0, f"more than the {EVENT_BYTES_MAX} bytes that are taken")
         return _of_fault_in_call(config, what, fault)
     if code == CONNECTION_CLOSED:
         return _lost(config, what)
@@ -205,22 +205,22 @@ def _of_mcp_error(config: ServerConfig, what: str, error: MCPError) -> RegistryE
 
 def _of_fault_in_call(config: ServerConfig, what: str, fault: HttpFault) -> RegistryError:
     name = config.name
-    if fault.fault is Fault.CUT_OFF:
+    if fault.fault is MessageFault.CUT_OFF:
         return _lost(config, what, f" ({_short(fault.detail)})")
-    if fault.fault is Fault.TOO_LARGE:
+    if fault.fault is MessageFault.TOO_LARGE:
         told = sentence(f"{what} of the server {name!r} answered too much{_told(fault.detail)}")
         return AnswerRefused(f"{told} {_DONE}")
-    if fault.fault is Fault.NOT_MCP:
+    if fault.fault is MessageFault.NOT_MCP:
         told = sentence(f"{what} of the server {name!r} answered what is not MCP{_quoted(fault.detail)}")
         return AnswerRefused(f"{told} {_DONE_OR_NOT}")
-    if fault.fault is Fault.BAD_ANSWER:
+    if fault.fault is MessageFault.BAD_ANSWER:
         told = sentence(f"{what} of the server {name!r} answered what cannot be used{_quoted(fault.detail)}")
         return AnswerRefused(f"{told} {_DONE_OR_NOT}")
-    seen = fault.fault is Fault.STATUS and fault.status >= _SERVER_ERRORS and fault.status != _UNAVAILABLE
+    seen = fault.fault is MessageFault.STATUS and fault.status >= _SERVER_ERRORS and fault.status != _UNAVAILABLE
     status = f"with HTTP status {fault.status}{_quoted(fault.detail)}"
     if seen:
         return ConnectionLost(f"{sentence(f'The server {name!r} failed on {_inside(what)} {status}')} {_DONE_OR_NOT}")
-    if fault.fault is Fault.STATUS and fault.status not in {_UNAUTHORIZED, _FORBIDDEN, _UNAVAILABLE}:
+    if fault.fault is MessageFault.STATUS and fault.status not in {_UNAUTHORIZED, _FORBIDDEN, _UNAVAILABLE}:
         return CallRefused(f"{sentence(f'The server {name!r} refused {_inside(what)} {status}')} See {test_of(name)}.")
     return _of_fault_at_connect(config, fault)
 

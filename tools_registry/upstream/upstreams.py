@@ -22,11 +22,11 @@ from ..errors import RegistryError, ServerUnknown, ToolUnknown
 from ..json_lines import ReadJson, read_in_thread
 from ..kept import KeptText
 from ..models import Json
-from ..sign_in.owners import OPERATOR, OwnedConnections, Owner, can_sign_in, refuse_unowned
+from ..sign_in.owners import OPERATOR, OwnedConnections, SignInOwner, can_sign_in, refuse_unowned
 from ..threads import InThread, in_default_thread
 from .injection import flags
 from .lenient import LeftOut, RawTool
-from .pins import PINS, Pins, Rule, Seen, refusal
+from .pins import PINS, Pins, Seen, StandingApproval, refusal
 from .results import Keep, ToolResult, value_of
 
 if TYPE_CHECKING:
@@ -53,13 +53,13 @@ __all__ = [
 OnProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 """Takes the progress of a call so far, the total if known, and the server's message if it gave one."""
 
-OnListChanged = Callable[[str, Owner], Awaitable[None]]
+OnListChanged = Callable[[str, SignInOwner], Awaitable[None]]
 """Takes the name of a server that says that its tools changed, and whose connection it said so on."""
 
 OnState = Callable[[str, RegistryError | None], object]
 """Takes, in a thread, the name of a server and why it cannot be connected; None where it can."""
 
-SignFor = Callable[[ServerConfig, Owner], "httpx2.Auth | None"]
+SignFor = Callable[[ServerConfig, SignInOwner], "httpx2.Auth | None"]
 """Gives what signs an owner's requests to a server, None where the operator is not signed in. Called in a thread."""
 
 
@@ -213,7 +213,7 @@ class Upstreams:
         on_progress: OnProgress | None = None,
         timeout_seconds: float | None = None,
         keep: Keep | None = None,
-        owner: Owner = OPERATOR,
+        owner: SignInOwner = OPERATOR,
     ) -> ToolResult:
         """Call a tool and return what it gave; `keep` goes before the one given at first. Cancelling cancels the call.
 
@@ -247,7 +247,7 @@ class Upstreams:
             is_checked=config.type is not Transport.OPENAPI,  # a document is less exact than what it describes
         )
 
-    async def list_tools(self, server: str, owner: Owner = OPERATOR) -> Listed:
+    async def list_tools(self, server: str, owner: SignInOwner = OPERATOR) -> Listed:
         """Return a server's tools, those that `allow` and `deny` permit, as that owner sees them.
 
         Raises as `call` does, without the errors of a tool: a quarantined server's descriptions are not given out.
@@ -260,7 +260,9 @@ class Upstreams:
         tools = tuple(tool for tool in link.tools if config.permits(str(tool["name"])))
         return Listed(tools, _info(config, link).version, link.left_out)
 
-    async def read_resource(self, server: str, uri: str, *, keep: Keep | None = None, owner: Owner = OPERATOR) -> Json:
+    async def read_resource(
+        self, server: str, uri: str, *, keep: Keep | None = None, owner: SignInOwner = OPERATOR
+    ) -> Json:
         """Return what a resource of a server holds, see `resources.read_contents`. Raises as `list_tools`."""
         connection = await self._usable(server, owner)
         from .reading import whole
@@ -269,21 +271,21 @@ class Upstreams:
         result = await connection.ask(f"The resource {uri[:_URI_SHOWN]!r}", lambda client: client.read_resource(uri))
         return await read_contents(uri, whole(result), keep or self._keep, self._read_large, self._in_thread)
 
-    async def list_resources(self, server: str, owner: Owner = OPERATOR) -> list[Json]:
+    async def list_resources(self, server: str, owner: SignInOwner = OPERATOR) -> list[Json]:
         """Return the resources of a server and the templates of their addresses. Raises as `list_tools`."""
         connection = await self._usable(server, owner)
         from .resources import list_resources
 
         return await connection.ask("The list of resources", partial(list_resources, in_thread=self._in_thread))
 
-    async def list_prompts(self, server: str, owner: Owner = OPERATOR) -> list[Json]:
+    async def list_prompts(self, server: str, owner: SignInOwner = OPERATOR) -> list[Json]:
         """Return the prompts of a server. Raises as `list_tools`."""
         connection = await self._usable(server, owner)
         from .resources import list_prompts
 
         return await connection.ask("The list of prompts", partial(list_prompts, in_thread=self._in_thread))
 
-    async def _usable(self, server: str, owner: Owner) -> Connection:
+    async def _usable(self, server: str, owner: SignInOwner) -> Connection:
         config = self.configuration.server(server)
         refuse_unowned(config, owner)
         await self._refuse_quarantined(server)
@@ -296,7 +298,7 @@ class Upstreams:
         link = await (await self._connection(config, OPERATOR)).listed()
         return _info(config, link)
 
-    async def inspect(self, server: str, owner: Owner = OPERATOR) -> Inspection:
+    async def inspect(self, server: str, owner: SignInOwner = OPERATOR) -> Inspection:
         """Look at a server as a user does who decides about it, quarantined or not. Raises as `server_info`."""
         config = self.configuration.server(server)
         link = await (await self._connection(config, owner)).listed()
@@ -306,7 +308,7 @@ class Upstreams:
             _info(config, link), link.tools, self._seen.get(server, Seen()), quarantined, flagged, link.left_out
         )
 
-    async def accept(self, server: str, owner: Owner = OPERATOR) -> Inspection:
+    async def accept(self, server: str, owner: SignInOwner = OPERATOR) -> Inspection:
         """Pin what a server says now about its tools and end its quarantine; return what was accepted."""
         inspection = await self.inspect(server, owner)
         await asyncio.to_thread(self._pins.accept, server, inspection.tools)
@@ -316,11 +318,11 @@ class Upstreams:
                 connection.link.refusal = None
         return inspection
 
-    async def approve(self, server: str, tool: str, scope: str, rule: Rule) -> None:
+    async def approve(self, server: str, tool: str, scope: str, rule: StandingApproval) -> None:
         """Note that the user of a scope said yes to all calls of a tool that a rule allows."""
         await asyncio.to_thread(self._pins.approve, server, tool, scope, rule)
 
-    async def approved(self, server: str, scope: str | None = None) -> dict[str, list[Rule]]:
+    async def approved(self, server: str, scope: str | None = None) -> dict[str, list[StandingApproval]]:
         """Return the rules by which the user of a scope said yes, by tool; without a scope, those of all."""
         return await asyncio.to_thread(self._pins.approved, server, scope)
 
@@ -333,7 +335,7 @@ class Upstreams:
         return frozenset(self._quarantine) | await asyncio.to_thread(self._pins.quarantines)
 
     def status(self, server: str) -> UpstreamStatus:
-        """Say how a server stands, without connecting. Raises `ServerUnknown`."""
+        """Return the state of a server, without connecting. Raises `ServerUnknown`."""
         if server in self.configuration.problems:
             return UpstreamStatus(State.UNUSABLE, str(self.configuration.unusable(server)))
         if server not in self.configuration.servers:
@@ -357,7 +359,7 @@ class Upstreams:
         return status
 
     async def statuses(self) -> dict[str, UpstreamStatus]:
-        """Say how each server of `mcp.json` stands, also after what other processes found, without connecting."""
+        """Return the state of each server of `mcp.json`, also as other processes found it, without connecting."""
         found = {name: self.status(name) for name in (*self.configuration.servers, *self.configuration.problems)}
         for name in await self.quarantined() & self.configuration.enabled.keys():
             changed = await asyncio.to_thread(self._pins.quarantined, name)
@@ -370,13 +372,13 @@ class Upstreams:
         connection = next(self._connections.of(server), None)
         return "" if connection is None else connection.stderr.text
 
-    async def _connection(self, config: ServerConfig, owner: Owner) -> Connection:
+    async def _connection(self, config: ServerConfig, owner: SignInOwner) -> Connection:
         if not self._is_imported:
             await asyncio.to_thread(_import_client)
             self._is_imported = True
         return self._connections.get(config, owner, partial(self._made, config, owner))
 
-    def _made(self, config: ServerConfig, owner: Owner) -> Connection:
+    def _made(self, config: ServerConfig, owner: SignInOwner) -> Connection:
         from .connection import Connection
         from .link import LinkOptions
 
@@ -393,13 +395,13 @@ class Upstreams:
         connection = Connection(config, options)
         return connection
 
-    def _tell_state(self, connection: Connection, owner: Owner) -> None:
+    def _tell_state(self, connection: Connection, owner: SignInOwner) -> None:
         tell = self._on_state
         if tell is not None and owner == OPERATOR:  # it is told what is so once its turn has come
             loop = asyncio.get_running_loop()
             loop.run_in_executor(None, lambda: tell(connection.config.name, connection.failure))
 
-    def _auth(self, config: ServerConfig, owner: Owner) -> httpx2.Auth | None:
+    def _auth(self, config: ServerConfig, owner: SignInOwner) -> httpx2.Auth | None:
         if owner == OPERATOR and (self._sign_for is None or not can_sign_in(config)):
             return None
         if self._sign_for is None:
@@ -430,7 +432,7 @@ class Upstreams:
             for connection in self._connections.of(server):
                 connection.renew()
 
-    def _notify(self, server: str, owner: Owner) -> None:
+    def _notify(self, server: str, owner: SignInOwner) -> None:
         if self._on_list_changed is None:
             return
 

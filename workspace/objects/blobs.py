@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from ..errors import Unavailable, WorkspaceError
 from ..names import BLOBS
 from .bucket import Bucket, Object
-from .stored_names import Row, Table
+from .stored_names import NameTable, Row
 
 SWEEP_SECONDS = 24 * 3600.0
 """How often a sweep is made, and how old a content has to be for it: no upload takes so long."""
@@ -24,7 +24,7 @@ _LOOK_SECONDS = 3600.0
 class Blobs:
     """The contents that the rows of `table` name. Raises `Unavailable` where the store does not answer."""
 
-    def __init__(self, bucket: Bucket, table: Table) -> None:
+    def __init__(self, bucket: Bucket, table: NameTable) -> None:
         self._bucket = bucket
         self._table = table
         self._below: str | None = None

@@ -131,7 +131,7 @@ class Bucket:
                 self._asked(partial(obs.delete, self._client(0), some))
 
     def copy(self, found: Object, key: str) -> None:
-        """Have the store copy an object. Raises `ChangedMeanwhile` for one that is gone."""
+        """Copy an object in the store. Raises `ChangedMeanwhile` for one that is gone."""
         obs, client = _obstore(), self._client(found.size)
         try:
             self._asked(lambda: obs.copy(client, found.key, key))

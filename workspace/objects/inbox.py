@@ -17,7 +17,7 @@ from ..names import BLOBS, DEFINITIONS, RUNS, TENANTS, shown
 from ..store import changeable
 from .blobs import Blobs
 from .bucket import BYTES_A_SECOND, REQUEST_SECONDS, Bucket, Object
-from .stored_names import Row, StoredNames, Table
+from .stored_names import NameTable, Row, StoredNames
 
 AT_ONCE = 8
 OBJECTS_A_TURN = 64
@@ -33,7 +33,7 @@ class Inbox:
     """The objects of other programs. `done` is called for each that became a file, with what it replaced."""
 
     def __init__(
-        self, bucket: Bucket, table: Table, names: StoredNames, blobs: Blobs, done: Callable[[Row | None], None]
+        self, bucket: Bucket, table: NameTable, names: StoredNames, blobs: Blobs, done: Callable[[Row | None], None]
     ) -> None:
         self._bucket = bucket
         self._table = table

@@ -40,7 +40,7 @@ class KeptRuns:
         self._copies: OrderedDict[str, dict[str, Row]] = OrderedDict()
 
     def bring(self, folder: str) -> None:
-        """Have the folder beside hold what is kept of a run, as it is now; call it for one run at a time."""
+        """Bring into the folder beside what is kept of a run, as it is now; call it for one run at a time."""
         there = {row.path.split("/", 2)[2]: row for row in self._names.below(f"{RUNS}/{folder}")}
         with refusing(Name((RUNS, run_in(folder) or folder))), self._beside.open_folder(()) as top:
             had = self._copies.pop(folder, None) if top.status(folder) is not None else None

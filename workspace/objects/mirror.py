@@ -39,7 +39,7 @@ class Copy:
 
 
 @dataclass(slots=True)
-class Change:
+class MirrorChange:
     """What a content that is not in the store yet was made from, and whether it replaces the whole of what is there."""
 
     base: Row | None
@@ -84,7 +84,7 @@ class Mirror:
         is_open: Callable[[int], bool],
     ) -> None:
         self.locks = NameLocks()
-        self.changed: dict[Parts, Change] = {}
+        self.changed: dict[Parts, MirrorChange] = {}
         """Names whose content here is not in the store yet."""
         self._pins = 0
         self._pinning = threading.Lock()
@@ -125,7 +125,7 @@ class Mirror:
             return next((parts for parts in (*self._copies, *self.changed) if self.inode(parts) == inode), None)
 
     def show(self, found: Row) -> None:
-        """Have the folder show a file or a folder."""
+        """Show a file or a folder in the folder."""
         parts = found.parts
         if found.is_folder:
             with self._lock(), contextlib.ExitStack() as stack:
@@ -162,14 +162,14 @@ class Mirror:
         return leaf
 
     def forget(self, parts: Parts) -> None:
-        """Have the folder show nothing at a name, unless something there is not in the store yet."""
+        """Show nothing at a name, unless something there is not in the store yet."""
         with self._lock():
             if any(each[: len(parts)] == parts for each in self.changed):
                 return
             self._remove(parts)
 
     def show_level(self, parts: Parts, found: Sequence[Row]) -> None:
-        """Have the folder show these files and folders directly below a name, and nothing else."""
+        """Show these files and folders directly below a name, and nothing else."""
         for row in found:
             self.show(row)
         there = {row.parts[-1] for row in found}
@@ -179,7 +179,7 @@ class Mirror:
                     self.forget((*parts, name))
 
     def fetch(self, parts: Parts) -> None:
-        """Have the file of a name hold its content. Raises `NotFound` or `Unavailable`."""
+        """Fetch the content of a file. Raises `NotFound` or `Unavailable`."""
         with self.locks.held(parts):
             for _ in range(_ATTEMPTS):
                 with self._lock():
@@ -228,7 +228,7 @@ class Mirror:
             self.forget(found.parts)
 
     def note(self, parts: Parts, found: Row) -> None:
-        """Say that the file that stands at a name is what the store has now."""
+        """Mark the file at a name as what the store has now."""
         with self._lock():
             inode = self.inode(parts)
             self.changed.pop(parts, None)
@@ -237,19 +237,19 @@ class Mirror:
                 self._add(parts, Copy(found, inode, has_content=True))
 
     def begin_change(self, parts: Parts, *, whole: bool = False) -> None:
-        """Say that the file at a name is about to differ from what the store has."""
+        """Mark the file at a name as about to differ from what the store has."""
         with self._lock():
-            change = self.changed.setdefault(parts, Change(self.known(parts)))
+            change = self.changed.setdefault(parts, MirrorChange(self.known(parts)))
             change.whole |= whole
 
     def drop_change(self, parts: Parts) -> None:
-        """Say that what differs here is given up, and show nothing until the store is asked again."""
+        """Give up what differs here, and show nothing until the store is asked again."""
         with self._lock():
             self.changed.pop(parts, None)
             self._remove(parts)
 
     def allow(self, parts: Parts) -> None:
-        """Have a file without content be one that can be opened, since it is about to be emptied."""
+        """Make a file without content one that can be opened, since it is about to be emptied."""
         with self._lock():
             copy = self._copies.get(parts)
             if copy is not None and not copy.has_content:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from ..errors import ChangedMeanwhile, NotAFile, Reserved, WorkspaceError
 from ..names import shown
-from ..run_files import Mode, Place, RunFiles, Status
+from ..run_files import Mode, PathStatus, PathTarget, RunFiles
 from .stored_names import Parts, Row
 from .stored_workspace import StoredWorkspace
 
@@ -33,10 +33,10 @@ class StoredRunFiles(RunFiles):
         """Return whether the copy of an object that has this inode number is open here."""
         return inode in self.inodes
 
-    def _is_stored(self, place: Place) -> bool:
+    def _is_stored(self, place: PathTarget) -> bool:
         return place.root is self._workspace.root and not place.is_top
 
-    def open(self, path: str, mode: Mode) -> Status:
+    def open(self, path: str, mode: Mode) -> PathStatus:
         """Open a file, as `RunFiles.open` does. One that is made with "x" is in the store at once."""
         with self._turn:
             place = self._place(path, is_new=mode in {"w", "x", "a"})
@@ -87,7 +87,7 @@ class StoredRunFiles(RunFiles):
                 super().truncate(path, identity, size)
 
     @contextlib.contextmanager
-    def _open_for_change(self, place: Place, identity: str) -> Iterator[None]:
+    def _open_for_change(self, place: PathTarget, identity: str) -> Iterator[None]:
         """Note that an open file is changed, by whatever name it has now; one that is removed is nobody's."""
         mirror, inode = self._stored.mirror, _inode(identity)
         parts = place.name.parts
@@ -119,7 +119,7 @@ class StoredRunFiles(RunFiles):
         return self._is_stored(self._place(path))
 
     def sync(self, identity: str) -> None:
-        """Have the store hold what was written to an open file."""
+        """Store what was written to an open file."""
         inode = _inode(identity)
         with self._turn:
             for parts in list(self._stored.mirror.changed):
@@ -127,7 +127,7 @@ class StoredRunFiles(RunFiles):
                     self._stored.store_change(parts)
 
     def settle(self) -> None:
-        """Have the store hold all that this run wrote. What it does not take is given up, and the first is raised."""
+        """Store all that this run wrote. What the store refuses is given up, and the first error is raised."""
         failed: WorkspaceError | None = None
         with self._turn:
             while self._mine:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from ..errors import Unavailable
-from ..paths import Found, Root
+from ..paths import Root, WalkedEntry
 from ..quota import LOCK_SECONDS, RECOUNT_FULL_SECONDS, Ledger
 
 
@@ -57,7 +57,7 @@ class StoredLedger(Ledger):
         with self.held():
             yield
 
-    def recount(self, visit: Callable[[Found], None] = lambda _: None) -> None:  # noqa: ARG002 - files are visited by whoever lists them
+    def recount(self, visit: Callable[[WalkedEntry], None] = lambda _: None) -> None:  # noqa: ARG002 - files are visited by whoever lists them
         """Ask for the count anew."""
         used_bytes, entries = self._stored()
         with self._local:
@@ -66,7 +66,7 @@ class StoredLedger(Ledger):
             self._counted_at = time.monotonic()
 
     def ask_again(self) -> None:
-        """Have the next to take the lock ask for the count."""
+        """Let the next to take the lock ask for the count."""
         self._counted_at = None
 
     def count_local(self, more_bytes: int, more_entries: int) -> None:

@@ -75,7 +75,7 @@ class Rows(Protocol):
         """Return those keys that no row names."""
 
 
-class Table(Protocol):
+class NameTable(Protocol):
     """The rows of one workspace, for all its servers. Every method blocks, and may be called from any thread."""
 
     def read(self) -> AbstractContextManager[Rows]:
@@ -100,7 +100,7 @@ class StoredNames:
     `called` is how a message names it. Raises `Unavailable` where the database does not answer.
     """
 
-    def __init__(self, table: Table, *, quota_bytes: int, files_max: int) -> None:
+    def __init__(self, table: NameTable, *, quota_bytes: int, files_max: int) -> None:
         self.table = table
         self._quota_bytes = quota_bytes
         self._files_max = files_max
@@ -126,7 +126,7 @@ class StoredNames:
             return [row for row in found if folder or not row.path.startswith(f"{RUNS}/")]
 
     def put(self, row: Row, *, seen: Row | None = None, whole: bool = False) -> Row | None:
-        """Have a file, and the folders that it lies in; return the row that it replaces.
+        """Put a file, and the folders that it lies in; return the row that it replaces.
 
         Raises `ChangedMeanwhile` where what has the name is not what was `seen` (None: nothing), unless the `whole` of
         whatever is there is replaced; `NotAFile` where that is a folder, or lies in a file; `QuotaFull`.

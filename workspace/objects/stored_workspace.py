@@ -24,7 +24,7 @@ from pathlib import Path
 
 from ..errors import ChangedMeanwhile, NotAFile, NotFound, QuotaFull, WorkspaceError
 from ..names import RUNS, Name, is_run_of, run_in, shown
-from ..paths import Found
+from ..paths import WalkedEntry
 from ..quota import Ledger
 from ..store import (
     Deleted,
@@ -33,7 +33,7 @@ from ..store import (
     Listing,
     Usage,
     Workspace,
-    Written,
+    WriteResult,
     changeable,
     encoded,
 )
@@ -44,7 +44,7 @@ from .inbox import Inbox
 from .kept_runs import KeptRuns
 from .mirror import Mirror
 from .stored_ledger import StoredLedger
-from .stored_names import Parts, Row, StoredNames, Table
+from .stored_names import NameTable, Parts, Row, StoredNames
 
 ATTEMPTS = 20
 """How often an append is done again that others come between."""
@@ -64,7 +64,7 @@ class StoredWorkspace(Workspace):
         self,
         folder: Path,
         bucket: Bucket,
-        table: Table,
+        table: NameTable,
         *,
         quota_bytes: int,
         files_max: int = 200_000,
@@ -102,7 +102,7 @@ class StoredWorkspace(Workspace):
         """Ask for nothing: a server may start while its store does not answer."""
 
     def trouble(self) -> str | None:
-        """Say what the last request failed with; None where it did not."""
+        """Return what the last request failed with; None where it did not."""
         return self.bucket.trouble
 
     @property
@@ -145,7 +145,7 @@ class StoredWorkspace(Workspace):
         return found[-1] if found and found[-1].parts == parts else None
 
     def bring(self, parts: Parts, *, content: bool = False) -> None:
-        """Have the cache show what has a name. What is written here and not stored yet stays as it is."""
+        """Show what has a name in the cache. What is written here and not stored yet stays as it is."""
         if not parts or self._is_changed(parts):
             return
         found = self.names.look(parts)
@@ -160,7 +160,7 @@ class StoredWorkspace(Workspace):
         return any(each[: len(parts)] == parts for each in list(self.mirror.changed))
 
     def bring_folder(self, parts: Parts) -> None:
-        """Have the cache show what lies directly below a name."""
+        """Show in the cache what lies directly below a name."""
         row = self._row(parts) if parts else None
         if parts and (row is None or not row.is_folder):
             self.bring(parts)
@@ -169,7 +169,7 @@ class StoredWorkspace(Workspace):
 
     @contextlib.contextmanager
     def brought_whole(self) -> Iterator[None]:
-        """Have the cache hold every file, and none that is not in the store, while code reads it by itself.
+        """Bring every file into the cache, and none that is not in the store, while code reads it by itself.
 
         Native code opens files by itself, also such as no hook of Python sees, so they are fetched before it starts:
         those that changed since the last time, several at once.
@@ -194,7 +194,7 @@ class StoredWorkspace(Workspace):
 
     def write(
         self, filename: str, content: str | bytes, *, encoding: Encoding = "utf-8", append: bool = False
-    ) -> Written:
+    ) -> WriteResult:
         """Write a file, as `Workspace.write` does, and have it in the store. Raises `ChangedMeanwhile` too."""
         name = changeable(filename)
         data = content if isinstance(content, bytes) else encoded(content, encoding)
@@ -209,7 +209,7 @@ class StoredWorkspace(Workspace):
                     time.sleep(0.002 * attempt)
         raise AssertionError
 
-    def _write(self, name: Name, data: bytes, *, append: bool) -> Written:
+    def _write(self, name: Name, data: bytes, *, append: bool) -> WriteResult:
         seen = None
         if append:
             self.bring(name.parts, content=True)
@@ -222,7 +222,7 @@ class StoredWorkspace(Workspace):
             replaced = self.names.put(made, seen=seen, whole=not append)
         self.mirror.take(made, data)
         self.changed(replaced)
-        return Written(str(name), len(data))
+        return WriteResult(str(name), len(data))
 
     def delete(self, filename: str) -> Deleted:
         """Delete a file, as `Workspace.delete` does."""
@@ -256,7 +256,9 @@ class StoredWorkspace(Workspace):
                 self.bring(name.parts)
                 with self.root.open_folder(name.parts, shown_as=name):
                     pass
-            files = [Found(row.parts, row.size, row.modified_ns, False, True) for row in rows if not row.is_folder]
+            files = [
+                WalkedEntry(row.parts, row.size, row.modified_ns, False, True) for row in rows if not row.is_folder
+            ]
         usage = self.usage()
         files.sort(key=lambda entry: "/".join(entry.parts))
         return Listing(
@@ -267,17 +269,17 @@ class StoredWorkspace(Workspace):
             quota_bytes=usage.quota_bytes,
         )
 
-    def _kept_files(self, name: Name, owner: str | None) -> Iterator[Found]:
+    def _kept_files(self, name: Name, owner: str | None) -> Iterator[WalkedEntry]:
         at = self.settled_at(name, owner)
         found = [row for row in self.names.below("/".join((RUNS, *at))) if is_run_of(owner, row.parts[1])]
         if len(name.parts) > 1 and not found:
             raise NotFound(f"There is no {shown(str(name))} in the workspace. List the files to see what there is.")
         for row in found:
             _, folder, *rest = row.parts
-            yield Found((RUNS, run_in(folder) or folder, *rest), row.size, row.modified_ns, False, True)
+            yield WalkedEntry((RUNS, run_in(folder) or folder, *rest), row.size, row.modified_ns, False, True)
 
     def bring_kept(self, parts: Parts) -> None:
-        """Have the folder beside hold what the store has of a kept run."""
+        """Bring into the folder beside what the store has of a kept run."""
         if parts:
             with self.mirror.locks.held((RUNS, parts[0])):
                 self.kept.bring(parts[0])
@@ -290,7 +292,7 @@ class StoredWorkspace(Workspace):
     # What is written here and not stored yet.
 
     def settle(self, parts: Parts) -> None:
-        """Have the store hold what is written at a name here, or below it, and was not closed yet."""
+        """Store what is written at a name here, or below it, and was not closed yet."""
         for each in list(self.mirror.changed):
             if each[: len(parts)] == parts:
                 self.store_change(each)

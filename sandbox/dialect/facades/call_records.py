@@ -108,7 +108,7 @@ def _calls_from(real: FrameType | None, most: int = DEPTH_MAX) -> list[_Call]:
     return calls
 
 
-class Line(NamedTuple):
+class CodeLine(NamedTuple):
     """A line of the code that runs, or that an exception passed."""
 
     filename: str
@@ -116,14 +116,14 @@ class Line(NamedTuple):
     name: str
 
 
-def lines_of_callers(most: int = DEPTH_MAX) -> list[Line]:
+def lines_of_callers(most: int = DEPTH_MAX) -> list[CodeLine]:
     """Return the lines that the code is in which calls the host, innermost first."""
     return [_line_of(code, line) for code, line, _variables in _calls_from(sys._getframe(1), most)]
 
 
-def lines_of_traceback(traceback: TracebackType | None) -> list[Line]:
+def lines_of_traceback(traceback: TracebackType | None) -> list[CodeLine]:
     """Return the lines of the code that an exception passed, outermost first."""
-    lines: list[Line] = []
+    lines: list[CodeLine] = []
     while traceback is not None and len(lines) < DEPTH_MAX:
         if is_guest_frame(traceback.tb_frame):
             lines.append(_line_of(traceback.tb_frame.f_code, traceback.tb_lineno))
@@ -131,8 +131,8 @@ def lines_of_traceback(traceback: TracebackType | None) -> list[Line]:
     return lines
 
 
-def _line_of(code: CodeType, line: int | None) -> Line:
-    return Line(code.co_filename, line or code.co_firstlineno, demangle(code.co_name))
+def _line_of(code: CodeType, line: int | None) -> CodeLine:
+    return CodeLine(code.co_filename, line or code.co_firstlineno, demangle(code.co_name))
 
 
 def _frame(calls: Sequence[_Call]) -> Frame | None:

@@ -67,7 +67,7 @@ class GuestStream:
         """Do nothing: what is written is out."""
 
     def fileno(self) -> NoReturn:
-        """Say that there is no descriptor."""
+        """Raise the error that there is no descriptor."""
         raise io.UnsupportedOperation("fileno")
 
     def isatty(self) -> bool:
@@ -165,7 +165,7 @@ def restore() -> None:
 
 
 def on_exchange(tell: Callable[[str, object], None]) -> None:
-    """Have `tell` called with each name and its new stream: by `sys`, which shows them."""
+    """Call `tell` with each name and its new stream: by `sys`, which shows them."""
     _told.append(tell)
 
 

@@ -151,7 +151,7 @@ def _told(call: Callable[..., Any], within: str = __name__) -> Callable[..., Any
 
 
 def _tell_named(arguments: tuple[Any, ...], options: Mapping[str, Any]) -> None:
-    """Have the host know of the files that the arguments of a call name."""
+    """Report to the host the files that the arguments of a call name."""
     if not GUEST.tells_reads or is_own():
         return
     with as_own():
@@ -164,7 +164,7 @@ def _tell_named(arguments: tuple[Any, ...], options: Mapping[str, Any]) -> None:
 
 
 def _tell_unless_of_arrow(_arguments: tuple[Any, ...], _options: Mapping[str, Any]) -> None:
-    """Have the host know of all files, unless Arrow itself asks for a file system: for a path that it was given."""
+    """Report all files to the host, unless Arrow itself asks for a file system: for a path that it was given."""
     of = str(sys._getframe(2).f_globals.get("__name__", ""))
     if GUEST.tells_reads and not is_own() and of.partition(".")[0] != "pyarrow":
         tell_everything()
@@ -316,7 +316,7 @@ def _with_authorizer(connect: Callable[..., sqlite3.Connection]) -> Callable[...
 
 
 def _judge(action: int, name: str | None, *_more: str | None) -> int:
-    """Have the host know what a database holds before it is attached; without, it is not."""
+    """Report to the host what a database holds before it is attached; without, it is not."""
     if action != _ATTACH or not GUEST.tells_reads:
         return _OK
     try:

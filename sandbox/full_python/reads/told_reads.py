@@ -43,7 +43,7 @@ def tell(event: str, arguments: tuple[object, ...]) -> None:
 
 
 def tell_path(path: str) -> bool:
-    """Have the host know what a file or a folder of the workspace holds; return whether it is one.
+    """Report to the host what a file or a folder of the workspace holds; return whether it is one.
 
     Raises what the host says, and `PermissionError` for a table that cannot be read: then it must not be opened.
     """
@@ -57,7 +57,7 @@ def tell_path(path: str) -> bool:
 
 
 def tell_everything() -> None:
-    """Have the host know all files of the workspace: one of them is read, and which one is not seen.
+    """Report all files of the workspace to the host: one of them is read, and which one is not seen.
 
     Raises as `tell_path`, and `PermissionError` where there are too many.
     """
@@ -88,7 +88,7 @@ def is_own() -> bool:
 
 @contextmanager
 def as_own() -> Iterator[None]:
-    """Have this thread read for the host: nothing of it is told."""
+    """Let this thread read for the host: nothing of it is reported."""
     before, _OWN.reads = is_own(), True
     try:
         yield

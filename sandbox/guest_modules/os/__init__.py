@@ -389,7 +389,7 @@ def ftruncate(fd, length, /):
 
 
 def fsync(fd):
-    """Have what was flushed be stored; in a folder it is."""
+    """Store what was flushed; in a folder it is."""
     _opened(fd if isinstance(fd, int) else fd.fileno())._store()
 
 

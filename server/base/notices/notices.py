@@ -68,7 +68,7 @@ class Notices:
 
     @contextmanager
     def heard(self, tenant: str | None, hear: Callable[[Changed], None]) -> Iterator[None]:
-        """Have a part hear of the changes of a tenant, or of the operator for None, as long as the context lasts."""
+        """Notify a part of the changes of a tenant, or of the operator for None, as long as the context lasts."""
         hearer = _Hearer(tenant, hear)
         self._hearers.add(hearer)
         try:

@@ -113,7 +113,7 @@ def differing(setups: Sequence[Mapping[str, str]]) -> dict[str, int]:
 
 
 def told_of_servers(database: HomeDatabase) -> list[str]:
-    """Say how many servers use a database now, and what differs between them; nothing where there is none. Blocks."""
+    """Return how many servers use a database now, and what differs between them; empty where there is none. Blocks."""
     from ....skills_db.shared_state.notices import SetupStore
 
     alive = SetupStore(database()).alive()
@@ -133,7 +133,7 @@ _OWN = frozenset({"log_level", "public_url", "replica_address", "workers_max", "
 """Settings that may differ between servers that are one."""
 
 
-class Setup:
+class ServerSetup:
     """The program, the settings and the files of one server."""
 
     def __init__(self, settings: Settings, servers_file: Path, policy: Path | None) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from importlib.metadata import packages_distributions
 from types import MappingProxyType
 
 _OF_THE_SAME_NAME = """
@@ -104,8 +105,6 @@ def distribution_of(module: str) -> str | None:
 @lru_cache(maxsize=1)
 def installed_distributions() -> Mapping[str, list[str]]:
     """Return the distributions of each top module that is installed here; the first call reads all their files."""
-    from importlib.metadata import packages_distributions
-
     return packages_distributions()
 
 

@@ -42,7 +42,7 @@ class Durations:
         self.seconds += seconds
 
 
-class ToolCall(NamedTuple):
+class EndedCall(NamedTuple):
     """One call of a tool that has ended: whose tool it was (empty for one that was not found), and how it went."""
 
     server: str
@@ -77,7 +77,7 @@ class RunTotals:
         if seconds is not None:
             self.durations[tenant, isolation].add(seconds)
 
-    def count_tool_calls(self, tenant: str, calls: Iterable[ToolCall]) -> None:
+    def count_tool_calls(self, tenant: str, calls: Iterable[EndedCall]) -> None:
         """Count the calls of tools that a run made."""
         tenant = self._bounded("tenant", tenant)
         for call in calls:
@@ -142,7 +142,7 @@ class RunStats:
     cpu_ms: float = 0.0
     durations_ms: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT_DURATIONS))
 
-    def count(self, outcome: Outcome, tenant: str, tool_calls: Iterable[ToolCall] = ()) -> None:
+    def count(self, outcome: Outcome, tenant: str, tool_calls: Iterable[EndedCall] = ()) -> None:
         """Count one run of a tenant that ended with an outcome, and the calls of tools that it made."""
         self.by_status[outcome.status.value] += 1
         began = outcome.status is not Status.BUSY

@@ -44,7 +44,7 @@ class StoredDefinitions:
             _LOG.warning("The definitions of tools in the object store could not be had; the last are used: %s", error)
 
     def bring(self) -> None:
-        """Have the folder hold what the store has: what changed is fetched, several at once. Blocks.
+        """Bring the folder up to date with the store: what changed is fetched, several at once. Blocks.
 
         Raises `Unavailable` where the store does not answer, and `OSError`.
         """

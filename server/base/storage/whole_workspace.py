@@ -14,7 +14,7 @@ from functools import partial
 from typing import Self
 
 from ....sandbox.host.pools import Forwards, JobRunner
-from ....sandbox.job import Failure, HostCalls, Isolation, Job, Outcome, Rebuild, Recorder, Status
+from ....sandbox.job import Failure, HostCalls, Isolation, Job, Outcome, Rebuild, Status, TraceRecorder
 from ....workspace.errors import WorkspaceError
 from ....workspace.store import Workspace
 from ..errors import HostWorkBusy
@@ -54,7 +54,7 @@ class WholeWorkspace(Forwards):
         await self._there.__aexit__(None, None, None)
 
     async def run(
-        self, job: Job, host_calls: HostCalls, recorder: Recorder | None = None, rebuild: Rebuild | None = None
+        self, job: Job, host_calls: HostCalls, recorder: TraceRecorder | None = None, rebuild: Rebuild | None = None
     ) -> Outcome:
         """Fetch what changed, and run one job, as `Pool.run`."""
         whole = self._workspace.brought_whole()

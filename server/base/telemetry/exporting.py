@@ -162,7 +162,7 @@ class Exporting:
                 raise
 
     def past(self, name: str, began: float, ended: float) -> None:
-        """Tell of what is over; times are seconds since 1970."""
+        """Export a span that is over; times are seconds since 1970."""
         self._tracer.start_span(name, start_time=int(began * 1e9)).end(int(ended * 1e9))
 
     def judged(self, attributes: Attributes | Mapping[str, Any]) -> dict[str, Any]:
@@ -184,7 +184,7 @@ class Exporting:
         return meter.create_histogram(name, "s", explicit_bucket_boundaries_advisory=BOUNDS_SECONDS)
 
     def mark(self, attributes: Attributes) -> None:
-        """Say more of the span around it."""
+        """Add attributes to the span around it."""
         trace.get_current_span().set_attributes(attributes)
 
     def current(self) -> context.Context:
@@ -205,7 +205,7 @@ class Exporting:
         return propagate.extract({name: each for name, each in carrier.items() if isinstance(each, str)})
 
     def inject(self, carrier: MutableMapping[str, Any]) -> None:
-        """Say in a carrier where this is."""
+        """Put the trace context into a carrier."""
         propagate.inject(carrier)
 
 

@@ -53,7 +53,7 @@ def wanted(environment: Mapping[str, str]) -> frozenset[str]:
 
 
 def start(environment: Mapping[str, str]) -> None:
-    """Tell of what is done from now on, where that is wanted and the extra `otel` is installed."""
+    """Export spans and metrics from now on, where that is wanted and the extra `otel` is installed."""
     global _exporting  # noqa: PLW0603 - one for the process, as OpenTelemetry has it
     found = wanted(environment)
     if not found:
@@ -65,14 +65,14 @@ def start(environment: Mapping[str, str]) -> None:
         return
     from importlib.metadata import version
 
-    from ....tools_registry.untraced import Told, trace_sdk
+    from ....tools_registry.untraced import SdkTracing, trace_sdk
 
     _exporting = Exporting(version("sealab"), traces="traces" in found, metrics="metrics" in found)
-    trace_sdk(Told(_exporting.sdk_tracer(), _exporting.inject))
+    trace_sdk(SdkTracing(_exporting.sdk_tracer(), _exporting.inject))
 
 
 def stop() -> Exporting | None:
-    """Tell nothing any more; return what was told until now."""
+    """Stop exporting; return what was exported until now."""
     global _exporting
     stopped, _exporting = _exporting, None
     return stopped
@@ -84,7 +84,7 @@ def is_on() -> bool:
 
 
 def knows(names: Iterable[str]) -> None:
-    """Say which names of tools, prompts and methods may be told of though a client sent them."""
+    """Set which names of tools, prompts and methods may be exported though a client sent them."""
     if _exporting is not None:
         _exporting.known.update(names)
 
@@ -93,7 +93,7 @@ def knows(names: Iterable[str]) -> None:
 def span(
     name: str, attributes: Attributes | None = None, *, kind: str = "internal", link: str | None = None
 ) -> Iterator[Span | None]:
-    """Tell how long what is within took, as a child of what is around it; an error is told by its class alone.
+    """Open a span around what is within, as a child of the one around it; an error is named by its class alone.
 
     With a `link`, the `traceparent` of what asked for it, it is no child of anything. None where nothing is told.
     """
@@ -106,7 +106,7 @@ def span(
 
 @contextmanager
 def phase(name: str) -> Iterator[None]:
-    """Tell of one part of a run, see `part`."""
+    """Open a span of one part of a run, see `part`."""
     began = time.perf_counter()
     try:
         yield
@@ -115,7 +115,7 @@ def phase(name: str) -> Iterator[None]:
 
 
 def part(name: str, seconds: float, ended: float) -> None:
-    """Tell of a part of the span around it that ended at a time in seconds since 1970, and measure `NAME.duration`.
+    """Add a part to the span around it that ended at a time in seconds since 1970, and measure `NAME.duration`.
 
     One of less than a millisecond has no span: what a span costs is a tenth of that.
     """
@@ -148,7 +148,7 @@ def timed(name: str, attributes: MutableMapping[str, str | int | float | bool]) 
 
 
 def mark(attributes: Attributes) -> None:
-    """Say more of the span around it."""
+    """Add attributes to the span around it."""
     if _exporting is not None:
         _exporting.mark(attributes)
 
@@ -176,7 +176,7 @@ def came_with(carrier: Mapping[str, Any] | None) -> AbstractContextManager[Any]:
 
 
 def carry(carrier: MutableMapping[str, Any]) -> None:
-    """Say in `_meta` or headers where this is."""
+    """Put the trace context into `_meta` or headers."""
     if _exporting is not None:
         _exporting.inject(carrier)
 
@@ -190,7 +190,7 @@ def traceparent() -> str | None:
 
 @contextmanager
 def upstream_call(tool: str, server: str, url: str) -> Iterator[None]:
-    """Tell of a call of a tool of the server at `url`, which is empty for one on the standard streams."""
+    """Open a span of a call of a tool of the server at `url`, which is empty for one on the standard streams."""
     if not is_on():
         yield
         return

@@ -111,7 +111,7 @@ class OwnTokens:
         return self._store
 
     def _note_use(self, stored: StoredToken) -> None:
-        """Have the use of a token noted, which no request waits for."""
+        """Record the use of a token; no request waits for it."""
         from ....skills_db.tokens import USED_SECONDS
 
         now = time.time()

@@ -71,7 +71,7 @@ class AuditLog:
         )
 
     def note(self, event: AuditEvent, *, idly: bool = False) -> None:
-        """Have a line written soon; returns at once. One that is added `idly` waits for another to be written with."""
+        """Queue a line for writing; returns at once. One that is added `idly` waits for another to be written with."""
         if len(self._behind) >= LINES_MAX:
             self._lost += 1
             if self._lost == 1:

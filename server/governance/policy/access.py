@@ -66,7 +66,7 @@ class Ruling:
         return f"policy: {', '.join(self.by) or self.problem or 'no rule'}"
 
     def why(self) -> str:
-        """Say in a few words why it is refused: by which rules, never what they say."""
+        """Return in a few words why it is refused: by which rules, never what they say."""
         if self.problem:
             return self.problem
         if not self.by:

@@ -24,7 +24,7 @@ _SCHEMA_FILE = Path(__file__).with_name("sealab.cedarschema")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CedarDecision:
     """What Cedar said: `by` are the ids of the policies that decided, `failed` what it says of those that could not."""
 
     allowed: bool
@@ -76,7 +76,7 @@ class PolicySet:
         text = json.dumps({"staticPolicies": dict(policies), "templates": {}, "templateLinks": []})
         self._policies = _cedar().PolicySet.from_json_str(text, release_gil=True)
 
-    def answer(self, identity: Identity, access: Access) -> Answer:
+    def answer(self, identity: Identity, access: Access) -> CedarDecision:
         """Return what Cedar says of a request."""
         request = {
             "principal": _uid("Principal", principal_id(identity)),
@@ -86,7 +86,7 @@ class PolicySet:
         }
         found = _cedar().is_authorized(request, self._policies, json.dumps(_entities(identity, access)))
         said = found.diagnostics
-        return Answer(found.allowed, tuple(said.reasons), tuple(map(str, said.errors)))
+        return CedarDecision(found.allowed, tuple(said.reasons), tuple(map(str, said.errors)))
 
 
 def principal_id(identity: Identity) -> str:

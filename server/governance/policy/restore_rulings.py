@@ -45,7 +45,7 @@ class RestoreRulings:
         return ruling.allowed
 
     def why(self) -> str:
-        """Say which types were refused and by which rules; empty where none was."""
+        """Return which types were refused and by which rules; empty where none was."""
         told = [f"{kind} ({ruling.why()})" for kind, ruling in sorted(self.refused.items())]
         more = len(told) - _TYPES_SHOWN
         return ", ".join([*told[:_TYPES_SHOWN], *([f"{more} more types"] if more > 0 else [])])

@@ -51,7 +51,7 @@ def gives_orders(text: str) -> bool:
 
 
 def orders_said(calls: Sequence[str], most: int = CALLS_SHOWN) -> str:
-    """Say that the texts of some calls give orders, naming `most` of these, the newest last; empty without any."""
+    """Return a note that texts of calls give orders, naming `most` of these, the newest last; empty without any."""
     if not calls:
         return ""
     more = f"{len(calls) - most} more and " if len(calls) > most else ""

@@ -17,7 +17,7 @@ from ....sandbox.job import Json
 from ...base.settings import Profile
 from .parties import SUMS, VALUE_CHARS_MAX, identifying, parts_of
 from .reading import host_of
-from .sightings import Conversation, Origin, Program, Source, leaves
+from .sightings import Conversation, Origin, ProgramTexts, Source, leaves
 
 if TYPE_CHECKING:
     from ....tools_registry.configuration import ServerConfig
@@ -36,7 +36,7 @@ class ValueKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SourcedArgument:
+class JudgedArgument:
     """An argument that names a party, a place or a sum, and where its value comes from."""
 
     name: str
@@ -67,7 +67,7 @@ class SourcedArgument:
 class JudgedCall:
     """The arguments of a call that name something, and whether it is asked about by itself."""
 
-    arguments: tuple[SourcedArgument, ...] = ()
+    arguments: tuple[JudgedArgument, ...] = ()
     is_alone: bool = False
     conversation: Conversation | None = None
     digests: tuple[int, ...] = ()
@@ -122,7 +122,7 @@ UNJUDGED = JudgedCall()
 def judged(
     conversation: Conversation,
     session: str | None,
-    program: Program,
+    program: ProgramTexts,
     profile: Profile,
     *,
     tool: Tool,
@@ -136,7 +136,7 @@ def judged(
     reads = server.only_reads(tool)
     schema = tool.input_schema
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
-    found: list[SourcedArgument] = []
+    found: list[JudgedArgument] = []
     for name, value in arguments.items():
         stated = properties.get(name) if isinstance(properties, Mapping) else None
         if not (_carries_out(name, value) if reads else identifying(name, _schema(stated), value)):
@@ -147,7 +147,7 @@ def judged(
             origin = Origin(Source.OPERATOR)
         is_free = any(fnmatchcase(f"{tool.name}.{name}", pattern) for pattern in server.free_arguments)
         is_first = origin.source is not Source.OPERATOR and conversation.is_first(value, session)
-        found.append(SourcedArgument(name, value, _kind_of(name, value), origin, is_first, is_free))
+        found.append(JudgedArgument(name, value, _kind_of(name, value), origin, is_first, is_free))
     is_alone = profile is not Profile.OPEN and any(each.is_doubtful for each in found)
     digests = conversation.digests(value for each in found for value in leaves(each.value))
     return JudgedCall(tuple(found), is_alone, conversation, tuple(digests))

@@ -71,7 +71,7 @@ _RISK = tuple(Source)
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ProgramTexts:
     """What a program names: `has` says whether it, or what it was given, holds a text.
 
     `sent` is when it came, as `time.time()`: what is read from then on, it does not have from there.
@@ -103,7 +103,7 @@ class Origin:
     """Whether the text has it as it is, or in parts, reversed, or as what it was computed from."""
 
     def clause(self, name: str, value: object) -> str | None:
-        """Say of an argument in one clause that it stands only in a text, the value whole; None for other sources."""
+        """Return a clause that an argument stands only in a text, the value whole; None for other sources."""
         if self.source is not Source.TEXT:
             return None
         said = f"{name} {json.dumps(value, ensure_ascii=False)}"
@@ -188,7 +188,7 @@ class Conversation:
 
     def in_texts(self, values: Iterable[str]) -> dict[str, str]:
         """Return which of some values stand only in texts, with the call whose text that is."""
-        origins = ((each, self.origin(each, None, Program(lambda _: True))) for each in dict.fromkeys(values))
+        origins = ((each, self.origin(each, None, ProgramTexts(lambda _: True))) for each in dict.fromkeys(values))
         return {each: origin.called for each, origin in origins if origin.source is Source.TEXT}
 
     def erase(self, run_ids: Collection[str]) -> None:
@@ -234,17 +234,17 @@ class Conversation:
         named = [*leaves(value)]
         return bool(named) and not any(
             self.digest(_form(each)) in self._written
-            or (found := self.origin(each, session, Program())).source is Source.FIELD
+            or (found := self.origin(each, session, ProgramTexts())).source is Source.FIELD
             or (found.source is Source.TEXT and found.is_exact)
             for each in checked(named, every=_ITEMS_A_CHECK)
         )
 
-    def origin_of(self, value: Json, session: str | None, program: Program) -> Origin:
+    def origin_of(self, value: Json, session: str | None, program: ProgramTexts) -> Origin:
         """Return the source of an argument: of several values in it that of the worst."""
         found = [self.origin(each, session, program) for each in checked(leaves(value), every=_ITEMS_A_CHECK)]
         return max(found, key=lambda each: _RISK.index(each.source), default=Origin(Source.PROGRAM))
 
-    def origin(self, value: Json, session: str | None, program: Program) -> Origin:
+    def origin(self, value: Json, session: str | None, program: ProgramTexts) -> Origin:
         """Return the source of one text or number.
 
         What a program names that was sent before the first text with it was read is the program's, but where that text
@@ -267,7 +267,7 @@ class Conversation:
             return self._of_text(place, is_exact=is_exact)
         return Origin(Source.PROGRAM) if is_named else self._made(value, host_of(text), session, program)
 
-    def _made(self, value: Json, host: str | None, session: str | None, program: Program) -> Origin:
+    def _made(self, value: Json, host: str | None, session: str | None, program: ProgramTexts) -> Origin:
         """Return the source of what is in no text, and not in the program."""
         if host is not None:  # a part is new, and it goes to a place that is known
             if self._in_field(exact(host), session) or program.has(host):
@@ -280,7 +280,7 @@ class Conversation:
             return self._of_text(place, is_exact=False)
         return Origin(Source.COMPUTED)
 
-    def _is_later(self, place: tuple[int, int], program: Program) -> bool:
+    def _is_later(self, place: tuple[int, int], program: ProgramTexts) -> bool:
         sighted = self._answers.get(place[0])
         return sighted is not None and sighted.at >= program.sent and not sighted.gives_orders
 

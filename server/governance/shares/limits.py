@@ -63,7 +63,7 @@ class OwnLimits:
         return lambda name, owner: self.most(name, Owner(owner.tenant or tenant, owner.caller))
 
     def take(self, settings: Settings) -> None:
-        """Have the settings of the file as it is now count."""
+        """Apply the settings of the file as it is now."""
         self.settings = settings
 
     def bounds_cpu(self, tenant: str) -> bool:
@@ -72,7 +72,7 @@ class OwnLimits:
         return bool(usual) or any(each.tenant == tenant and each.name.endswith(KINDS[2]) for each in self._known)
 
     async def refreshed(self) -> None:
-        """Have what is stored read anew where that was long ago, and wait for it for a moment."""
+        """Read what is stored again where that was long ago, and wait for it for a moment."""
         if self._database is None or (self._read_at or 0.0) > time.monotonic() - REFRESH_SECONDS:
             return
         if self._reading is None or self._reading.done():

@@ -67,7 +67,7 @@ class SessionSeats:
     async def place(
         self, caller: str, session: str, pools: SessionPools, bounds: Sequence[SessionBound]
     ) -> AsyncIterator[None]:
-        """Have a place for a session while a call is at work in it, and after it as long as the session is alive.
+        """Hold a place for a session while a call is at work in it, and after it as long as the session is alive.
 
         Where none is left, an idle session of the caller here ends for it. Raises `SessionRefused` where there is none.
         """

@@ -180,7 +180,7 @@ class Parts:
                 await ended_within(CLOSING_SECONDS, lambda: store.leave(self._holder))
 
     def _ask(self) -> None:
-        """Have the parts settled now."""
+        """Settle the parts now."""
         self._hurried.set()
         if self._serving is None and not self._closed:
             self._serving = asyncio.create_task(self._keep_settling())

@@ -192,7 +192,7 @@ class Shares:
         )
 
     def session(self, caller: str, session: str | None, pools: SessionPools) -> AbstractAsyncContextManager[None]:
-        """Have a place for the session of a call over all servers, where that is bounded. Raises `SessionRefused`."""
+        """Hold a place for the session of a call over all servers, where that is bounded. Raises `SessionRefused`."""
         if session is None or not self.parts.is_shared:
             return nullcontext()
         bounds = [

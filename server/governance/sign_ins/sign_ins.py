@@ -22,7 +22,7 @@ from ....skills_db.errors import SignInUnreadable, SkillsDbError
 from ....tools_registry.configuration import ServerConfig, SignInOf
 from ....tools_registry.errors import ConnectFailed, SignInFailed, SignInNeeded
 from ....tools_registry.names import test_of
-from ....tools_registry.sign_in.owners import OPERATOR, Owner
+from ....tools_registry.sign_in.owners import OPERATOR, SignInOwner
 from ...base.errors import AuditUnwritten, HostWorkRefused, RequestRefused, VaultKeyError
 from ...base.host_work import Kind, in_thread
 from ...base.identity import DEFAULT_TENANT, LOCAL_IDENTITY, Identity
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from ....skills_db.audit.chain import Detail
     from ....skills_db.engine import Database
-    from ....skills_db.sign_ins.sign_in_keys import Told
+    from ....skills_db.sign_ins.sign_in_keys import StoredTokens
     from ....skills_db.sign_ins.sign_in_store import SignInStore, StoredSignIn
     from ....tools_registry.sign_in.token_endpoint import Granted
     from ..caller import Caller
@@ -74,17 +74,17 @@ class SignIns:
         self._tenant = tenant
         self._process = secrets.token_hex(8)
         self._opened: SignInStore | None = None
-        self._renewing: dict[tuple[str, Owner], asyncio.Task[str]] = {}
-        self._exchanged: Lru[tuple[str, Owner], tuple[str, float]] = Lru(EXCHANGED_MAX)
+        self._renewing: dict[tuple[str, SignInOwner], asyncio.Task[str]] = {}
+        self._exchanged: Lru[tuple[str, SignInOwner], tuple[str, float]] = Lru(EXCHANGED_MAX)
 
-    def owner(self, server: ServerConfig, caller: Caller) -> Owner:
+    def owner(self, server: ServerConfig, caller: Caller) -> SignInOwner:
         """Return whose sign-in a caller's call of a server uses. Raises `RequestRefused` where that cannot be told."""
         if server.sign_in is SignInOf.OPERATOR:
             return OPERATOR
         if caller.identity != LOCAL_IDENTITY and caller.identity.tenant != self._tenant:
             raise RequestRefused("This caller is another tenant's. Call the server of that tenant.")
         if server.sign_in is SignInOf.TENANT:
-            return Owner(f"tenant\0{self._tenant}")
+            return SignInOwner(f"tenant\0{self._tenant}")
         if not is_one_user(caller.scope):
             raise RequestRefused(
                 f"The server {server.name!r} is called with each caller's own sign-in, and this caller cannot be known "
@@ -92,22 +92,22 @@ class SignIns:
             )
         return self.of_scope(caller.scope, caller.bearer if server.token_exchange is not None else "")
 
-    def of_scope(self, scope: str, bearer: str = "") -> Owner:
+    def of_scope(self, scope: str, bearer: str = "") -> SignInOwner:
         """Return the owner of what the callers of a scope have; what a token was exchanged for is that token's own."""
         own = person_of(self._tenant, scope)
-        return Owner(f"{own}\0{hashlib.sha256(bearer.encode()).hexdigest()}" if bearer else own)
+        return SignInOwner(f"{own}\0{hashlib.sha256(bearer.encode()).hexdigest()}" if bearer else own)
 
     @property
     def place(self) -> str:
         """What stands before the secret in the path of a link: the tenant, with a slash, unless it is `default`."""
         return "" if self._tenant == DEFAULT_TENANT else f"{self._tenant}/"
 
-    async def version(self, server: ServerConfig, owner: Owner) -> int | None:
+    async def version(self, server: ServerConfig, owner: SignInOwner) -> int | None:
         """Return the version of an owner's sign-in, None where there is none for this very server."""
         stored = await self._stored(server, owner)
         return None if stored is None else stored.version
 
-    def signs(self, server: ServerConfig, owner: Owner) -> httpx2.Auth | None:
+    def signs(self, server: ServerConfig, owner: SignInOwner) -> httpx2.Auth | None:
         """Return what signs an owner's requests to a server; None where the operator is not signed in to it. Blocks.
 
         Of the operator it raises `SignInNeeded` where the sign-in cannot be read, else `ConnectFailed` where that
@@ -152,7 +152,7 @@ class SignIns:
         """Whether this process renews a sign-in."""
         return bool(self._renewing)
 
-    async def keep(self, server: ServerConfig, owner: Owner, granted: Granted, *, principal: str) -> None:
+    async def keep(self, server: ServerConfig, owner: SignInOwner, granted: Granted, *, principal: str) -> None:
         """Keep what a sign-in gave, in the place of an earlier one; `principal` is for whom it was made.
 
         Raises `SignInFailed` where it cannot be kept, or its line of the audit log is required and cannot be written:
@@ -173,7 +173,7 @@ class SignIns:
         _LOG.info("A sign-in to the server %s was made.", server.name)
 
     async def exchange(self, server: ServerConfig, caller: Caller, *, anew: bool = False) -> None:
-        """Have a token for a caller's calls of a server whose entry has a `token_exchange`.
+        """Return a token for a caller's calls of a server whose entry has a `token_exchange`.
 
         `anew` gets another where there is one. Raises `SignInNeeded` where the caller has no token to exchange, and
         `SignInFailed`.
@@ -194,7 +194,7 @@ class SignIns:
             self._exchanged[key] = await exchanged(client, server.token_exchange, caller.bearer)
 
     async def sign_out(
-        self, server: ServerConfig, owner: Owner, *, principal: str = LOCAL_IDENTITY.principal
+        self, server: ServerConfig, owner: SignInOwner, *, principal: str = LOCAL_IDENTITY.principal
     ) -> tuple[bool, bool]:
         """Forget an owner's sign-in to a server; return whether there was one, and whether its issuer revoked it.
 
@@ -227,12 +227,12 @@ class SignIns:
             self._opened = SignInStore(self._database(), self._key())
         return self._opened
 
-    async def _stored(self, server: ServerConfig, owner: Owner) -> StoredSignIn | None:
+    async def _stored(self, server: ServerConfig, owner: SignInOwner) -> StoredSignIn | None:
         """Return an owner's sign-in to a server; None where it was made for another URL."""
         stored = await self.ask(lambda store: store.get(owner, server.name))
         return None if stored is None or stored.told.get("url") != server.url else stored
 
-    async def token(self, server: ServerConfig, owner: Owner) -> str:
+    async def token(self, server: ServerConfig, owner: SignInOwner) -> str:
         """Return the access token of now; what signs requests calls it.
 
         Raises `SignInNeeded` where there is none, and `httpx2.ConnectError` where that cannot be told.
@@ -249,7 +249,7 @@ class SignIns:
         except (SignInFailed, SkillsDbError, HostWorkRefused) as error:
             raise httpx2.ConnectError(f"the sign-in cannot be used now. {error}") from None
 
-    async def _kept_token(self, server: ServerConfig, owner: Owner) -> str:
+    async def _kept_token(self, server: ServerConfig, owner: SignInOwner) -> str:
         from ....tools_registry.sign_in.token_endpoint import Granted
 
         deadline = time.monotonic() + RENEWED_WITHIN_SECONDS
@@ -268,17 +268,19 @@ class SignIns:
             await asyncio.sleep(_LOOK_SECONDS)  # another process renews it
         raise SignInFailed(f"The sign-in to the server {server.name!r} is not renewed in time. Try again in a moment.")
 
-    async def _lease(self, server: ServerConfig, owner: Owner, version: int) -> bool:
+    async def _lease(self, server: ServerConfig, owner: SignInOwner, version: int) -> bool:
         return await self.ask(lambda store: store.lease(owner, server.name, version, self._process, LEASE_SECONDS))
 
-    def _begin_renewal(self, server: ServerConfig, owner: Owner, version: int, granted: Granted) -> asyncio.Task[str]:
+    def _begin_renewal(
+        self, server: ServerConfig, owner: SignInOwner, version: int, granted: Granted
+    ) -> asyncio.Task[str]:
         key = (server.name, owner)
         task = asyncio.create_task(self._renewed(server, owner, version, granted))
         self._renewing[key] = task
         task.add_done_callback(lambda done: (self._renewing.pop(key, None), done.cancelled() or done.exception()))
         return task
 
-    async def _renewed(self, server: ServerConfig, owner: Owner, version: int, granted: Granted) -> str:
+    async def _renewed(self, server: ServerConfig, owner: SignInOwner, version: int, granted: Granted) -> str:
         from ....tools_registry.sign_in.token_endpoint import issuer_client, renewed, revoked
 
         name, process = server.name, self._process
@@ -303,11 +305,11 @@ def person_of(tenant: str, scope: str) -> str:
     return f"caller\0{tenant}\0{scope}"
 
 
-async def all_revoked(given: Sequence[Told]) -> int:
-    """Have issuers revoke what sign-ins gave (RFC 7009), and return how many did within `REVOKED_WITHIN_SECONDS`."""
+async def all_revoked(given: Sequence[StoredTokens]) -> int:
+    """Revoke at the issuers what sign-ins gave (RFC 7009); return how many answered within `REVOKED_WITHIN_SECONDS`."""
     asked = asyncio.Semaphore(_REVOKED_AT_ONCE)
 
-    async def one(told: Told) -> bool:
+    async def one(told: StoredTokens) -> bool:
         async with asked:
             return await _revoked(told)
 

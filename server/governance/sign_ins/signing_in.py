@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from ....tools_registry.configuration import ServerConfig, SignInOf
 from ....tools_registry.errors import SignInFailed, SignInNeeded
+from ....tools_registry.sign_in.owners import SignInOwner
 from ...base.identity import LOCAL_IDENTITY
 from ..audit.trail import who as who_asks
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ....skills_db.sign_ins.sign_in_flows import Flow
-    from ....tools_registry.sign_in.owners import Owner
     from ..caller import Caller
     from .sign_ins import SignIns
 
@@ -64,7 +64,7 @@ class AskedSignIn:
             await asyncio.sleep(_LOOK_SECONDS)
 
 
-async def asked_sign_in(sign_ins: SignIns, server: ServerConfig, owner: Owner, caller: Caller) -> AskedSignIn:
+async def asked_sign_in(sign_ins: SignIns, server: ServerConfig, owner: SignInOwner, caller: Caller) -> AskedSignIn:
     """Begin to ask a caller's user to sign in to a server, by a link to a page of this server."""
     link = await sign_ins.ask(lambda store: store.flows.new_secret("link"))
     identity = caller.identity
@@ -116,7 +116,6 @@ async def ended_in_browser(
     """
     from ....skills_db.sign_ins.sign_in_flows import REFUSED, SIGNED_IN
     from ....tools_registry.sign_in.authorization import finish
-    from ....tools_registry.sign_in.owners import Owner
     from ....tools_registry.sign_in.token_endpoint import Pending, issuer_client
 
     key, flow = came
@@ -128,7 +127,7 @@ async def ended_in_browser(
         async with issuer_client() as client:
             granted = await finish(client, Pending.model_validate(flow.secrets), code, answer.get("iss"))
         principal = str(flow.request["principal"])
-        await sign_ins.keep(server, Owner(str(flow.request["owner"])), granted, principal=principal)
+        await sign_ins.keep(server, SignInOwner(str(flow.request["owner"])), granted, principal=principal)
         outcome = SIGNED_IN
     finally:
         await sign_ins.ask(lambda store: store.flows.end(key, outcome))
@@ -138,13 +137,13 @@ async def ended_in_browser(
 async def signed_in_here(
     sign_ins: SignIns,
     server: ServerConfig,
-    owner: Owner,
+    owner: SignInOwner,
     show: Show,
     *,
     principal: str = LOCAL_IDENTITY.principal,
     scope: str | None = None,
 ) -> None:
-    """Have the user of this machine sign in, for a principal; `show` is given the issuer's address.
+    """Sign in the user of this machine, for a principal; `show` is given the issuer's address.
 
     `scope` is what the server asked for beside what it asks for at first. Raises `SignInFailed`, `SignInNeeded`.
     """

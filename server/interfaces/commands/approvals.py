@@ -19,7 +19,7 @@ from ...use_cases.runs.background.background import run_state
 from ...use_cases.runs.background.background_listing import ListedRun
 from ...use_cases.runs.background.background_reports import answer_told, pages_at
 from ...use_cases.runs.hidden_transcripts import hidden_list
-from .command import Audited, Group
+from .command import AuditedAs, Group
 from .opened import OpenedHome, home_of_run, opened_homes
 from .terminal import Here, Output, moment_of
 
@@ -171,9 +171,9 @@ def _answered_ones(home: OpenedHome, wanted: str) -> Iterator[ListedRun]:
                 yield ListedRun(answer.at, scope, told)
 
 
-@approvals.command(audit=Audited("approval.answered", "approval"))
+@approvals.command(audit=AuditedAs("approval.answered", "approval"))
 def approve(here: Here, approval: str, *, refuse: str = "", covers: str | None = None, reason: str = "") -> Output:
-    """Say yes to a question, so that its run goes on.
+    """Approve a question, so that its run goes on.
 
     approval ID: the id of `sealab approvals list`
     refuse NUMBERS: say no to the calls of these numbers in the question, such as 2,4
@@ -183,9 +183,9 @@ def approve(here: Here, approval: str, *, refuse: str = "", covers: str | None =
     return _answered(here, approval, approves=True, refuse=refuse, covers=covers, reason=reason)
 
 
-@approvals.command(audit=Audited("approval.answered", "approval"))
+@approvals.command(audit=AuditedAs("approval.answered", "approval"))
 def deny(here: Here, approval: str, *, reason: str = "") -> Output:
-    """Say no to a question: its run goes on without that call.
+    """Deny a question: its run goes on without that call.
 
     approval ID: the id of `sealab approvals list`
     reason TEXT: why, for the program

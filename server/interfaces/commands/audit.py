@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
+from ....skills_db.audit.audit_store import LineFilter
 from ....skills_db.audit.chain import AuditEvent, Head, KeptLine
 from ...base.errors import Exit, UsageError
 from ...base.identity import DEFAULT_TENANT, LOCAL_IDENTITY
@@ -67,8 +68,6 @@ def _audit(
     before TIME: with trim: which lines to remove
     yes: with trim: remove them
     """
-    from ....skills_db.audit.audit_store import Wanted
-
     for other, names in _OPTIONS.items():
         for name in names:
             if other != act and getattr(here.chosen, name) not in {None, False, _LISTED}:
@@ -86,7 +85,7 @@ def _audit(
         if event not in (None, "audit.gap", *AuditKind):
             raise UsageError(f"--event cannot be {event}. Give one of {', '.join(AuditKind)}.")
         since_us, until_us = _moment_us(since, "--since"), _moment_us(until, "--until")
-        wanted = Wanted(
+        wanted = LineFilter(
             since_us=since_us, until_us=until_us, tenant=tenant, principal=who, event=event, run=run, limit=limit
         )
         if here.json:

@@ -15,6 +15,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from types import NoneType, UnionType
@@ -90,7 +91,7 @@ class Parser(argparse.ArgumentParser):
         return chosen, unknown
 
 
-class Audited(NamedTuple):
+class AuditedAs(NamedTuple):
     """Says that a command leaves a line in the audit log, of which kind, and which parameters name its subject.
 
     A line has the command, the name or id it was about, and how it ended; never a file's name nor a value. None is left
@@ -112,7 +113,7 @@ class Command(NamedTuple):
     """A function as a command. Its first parameter is `Here`; the second, with `opens`, what that opens meanwhile."""
 
     function: Callable[..., Any]
-    audit: Audited | None = None
+    audit: AuditedAs | None = None
     opens: Opens | None = None
     usage: str | None = None
     epilog: str = EXIT_CODES
@@ -325,8 +326,6 @@ def _path(text: str) -> Path:
 
 def _user(here: Here) -> Identity:
     """Return the user of this machine, in the tenant that the command is about."""
-    from dataclasses import replace
-
     from ...base.identity import DEFAULT_TENANT, LOCAL_IDENTITY
     from ...governance.access.names import tenant_name
 

@@ -10,16 +10,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from ...app import running
 from ...base.errors import UsageError
+from ...base.startup.signals import signals
 from ...governance.rights import CONSOLE
+from ..console.console import Console
+from ..console.sessions import LINK_SECONDS, ConsoleSessions
 from ..protocol.address import Address, Exposure
-from .command import Audited, Command
+from ..protocol.web.header_checks import NamedHosts
+from ..protocol.web.http_serving import server_of
+from ..tenants import Tenants
+from .command import AuditedAs, Command
 from .opened import opened_home
 from .terminal import Here, Output, moment, print_error
 
 if TYPE_CHECKING:
     from ...app import App
-    from ..console.sessions import Sessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,26 +50,18 @@ async def _console(here: Here, *, url: str | None = None, port: int = 0) -> Outp
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.netloc:
         raise UsageError(f"{url} is no address of a server. Give one such as http://127.0.0.1:8000.")
-    from ..console.sessions import Sessions
 
     with opened_home(here) as home:
         return await asyncio.to_thread(
-            _link, Sessions(home.database, home.privacy.key), f"{parts.scheme}://{parts.netloc}"
+            _link, ConsoleSessions(home.database, home.privacy.key), f"{parts.scheme}://{parts.netloc}"
         )
 
 
-console = Command(_console, audit=Audited())
+console = Command(_console, audit=AuditedAs())
 
 
 async def _serve(here: Here, port: int) -> None:
     """Serve the console alone, on loopback, until a signal; runs that it begins or lets go on are run here."""
-    from ...app import running
-    from ...base.startup.signals import signals
-    from ..console.console import Console
-    from ..protocol.web.header_checks import NamedHosts
-    from ..protocol.web.http_serving import server_of
-    from ..tenants import Tenants
-
     settings = replace(here.settings, workers_spare=0)
     address = Address.parse(f"127.0.0.1:{port}")
     with address.listen() as listener:
@@ -89,9 +87,7 @@ async def _served(app: App) -> AsyncIterator[_Served]:
     yield _Served(app)
 
 
-def _link(sessions: Sessions, origin: str) -> Output:
-    from ..console.sessions import LINK_SECONDS
-
+def _link(sessions: ConsoleSessions, origin: str) -> Output:
     link = f"{origin}{CONSOLE}/link/{sessions.new_link()}"
     until = moment(time.time() + LINK_SECONDS)
 

@@ -17,8 +17,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
+from ....sandbox.errors import ContainerMissing
+from ....sandbox.job import Isolation
 from ...base.errors import Exit, UsageError
-from .command import Audited, Group
+from ...base.home import find_home
+from ...base.startup.package_names import misnamed
+from ...use_cases.runs.isolations import NO_IMAGE, allowed_isolations, chosen_image
+from .command import AuditedAs, Group
 from .terminal import Here, Output, print_error
 
 container = Group()
@@ -85,8 +90,6 @@ def profile_(_here: Here, file: Path | None = None, *, home: str | None = None) 
     file: where to write it (default: below the home)
     home DIR: the folder below which sealab keeps everything
     """
-    from ...base.home import find_home
-
     place = find_home(home, os.environ).containers / "seccomp.json" if file is None else file
     try:
         written = write_profile(place)
@@ -101,14 +104,13 @@ def profile_(_here: Here, file: Path | None = None, *, home: str | None = None) 
     )
 
 
-@container.command(audit=Audited())
+@container.command(audit=AuditedAs())
 def build(here: Here, *, with_: Sequence[str] = ()) -> Output:
     """Make an image of this Python, without a registry, for isolation=container.
 
     with_ PACKAGE: a package to install in it
     """
     from ....sandbox.container import engine, image
-    from ...base.startup.package_names import misnamed
 
     home, runtime = here.home, here.settings.container_runtime
     for package in with_:
@@ -151,9 +153,6 @@ async def status(here: Here) -> Output:
 async def _status_of(here: Here) -> ContainerStatus:
     """Run a container, if there is an image for it, and see."""
     from ....sandbox.container import engine, image
-    from ....sandbox.errors import ContainerMissing
-    from ....sandbox.job import Isolation
-    from ...use_cases.runs.isolations import NO_IMAGE, allowed_isolations, chosen_image
 
     home, settings = here.home, here.settings
     chosen = chosen_image(settings, home)

@@ -65,7 +65,7 @@ def judged_wheels(folders: Sequence[Path]) -> Sequence[Path]:
 
 
 def tell_step(step: str) -> None:
-    """Say on standard error what begins."""
+    """Print on standard error what begins."""
     print_error(f"{step} …")
 
 
@@ -82,7 +82,7 @@ def status_output(here: Here, built: ManagedPython | None) -> Output:
 
 
 def status_of(built: ManagedPython | None, home: Home, settings: Settings) -> DataStatus:
-    """Say how the environment stands, and whether code reaches it."""
+    """Show the state of the environment, and whether code reaches it."""
     try:
         reason = why_no_process(settings, home)
     except SettingsError as error:

@@ -15,17 +15,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import distributions
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+from mcp import Client, MCPError, StdioServerParameters
 from typing_extensions import TypedDict
 
 from ...base.errors import Exit, ServerError
 from ...use_cases.runs.report import Report
 from .command import Command
+from .demo_upstream import CUSTOMERS
 from .terminal import Here, Output
-
-if TYPE_CHECKING:
-    from mcp import Client
 
 TABLE = "installed_files.csv"
 ROWS_MAX = 20_000
@@ -135,8 +134,6 @@ class Demo:
 
 async def _demo(here: Here) -> Output:
     """Run the main use case end to end, in a temporary home."""
-    from mcp import MCPError
-
     demo = Demo(here.json)
     began = time.perf_counter()
     try:
@@ -172,8 +169,6 @@ demo = Command(_demo, needs_home=False)
 
 @asynccontextmanager
 async def _client(home: str, **settings: str) -> AsyncIterator[Client]:
-    from mcp import Client, StdioServerParameters
-
     server = StdioServerParameters(
         command=sys.executable,
         args=["-P", "-m", "sealab.server", "serve", "--surface", "full", "--home", home],
@@ -246,8 +241,6 @@ async def _skills(demo: Demo, client: Client) -> None:
 
 async def _privacy(demo: Demo, client: Client) -> None:
     """Work on personal data through a server that hides it from the model."""
-    from .demo_upstream import CUSTOMERS
-
     demo.say("\nPersonal data that the model never sees (PRIVACY=auto)")
     report = await demo.run(client, FIRST_CUSTOMER)
     told = json.dumps([report["result"], report.get("output", "")], ensure_ascii=False)

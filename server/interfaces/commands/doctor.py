@@ -13,8 +13,10 @@ from ....sandbox import confine
 from ....sandbox.errors import LevelMissing, SandboxError
 from ....sandbox.job import Isolation, Job, Limits
 from ....sandbox.python_versions import require_walked
+from ....skills_db.engine import place_of
 from ....skills_db.errors import SkillsDbError
 from ....skills_db.file_check import damage_of, damaged
+from ....skills_db.replicas import ReplicaStore
 from ....workspace.errors import WorkspaceError
 from ...base.database import HomeDatabase, database_of
 from ...base.errors import Exit, ServerError, SettingsError
@@ -23,8 +25,11 @@ from ...base.notices.readiness import told_of_servers
 from ...base.settings import Settings
 from ...base.storage.opening import bucket_of, shown_folder
 from ...governance.policy.policy_file import PolicyFile, path_of
+from ...privacy.of_home import operators_key
 from ...use_cases.managed_python.environment import current
 from ...use_cases.managed_python.full_python import BELOW_KERNEL, READ_ONLY
+from ...use_cases.replicas.replica_keys import ReplicaKeys
+from ...use_cases.runs.placement.routing import writes_workspace
 from .command import Command
 from .data import DataStatus, status_of
 from .opened import running_with
@@ -44,7 +49,7 @@ _OVERLAY = (
 )
 
 
-class LayerFinding(TypedDict):
+class LayerState(TypedDict):
     """One layer: whether the machine offers it, whether a worker has it on, what was seen, and what to do."""
 
     layer: str
@@ -105,7 +110,7 @@ class Findings(TypedDict):
     reached: bool
     level: str
     required_level: str
-    layers: list[LayerFinding]
+    layers: list[LayerState]
     isolations: list[IsolationFinding]
     privacy: PrivacyFinding
     database: PlaceFinding
@@ -144,7 +149,7 @@ def examined(settings: Settings, home: Home) -> Findings:
     problem = problem or (None if files["ok"] else files["note"])
     active = isolations[0]["layers"] if isolations else []
     found = [
-        LayerFinding(
+        LayerState(
             layer=finding.layer,
             available=finding.available,
             active=finding.layer in active,
@@ -156,7 +161,7 @@ def examined(settings: Settings, home: Home) -> Findings:
     known = {finding["layer"] for finding in found}
     own = [_language(active=_LANGUAGE in active)]
     own += [
-        LayerFinding(layer=layer, available=True, active=True, why="a worker of this server has it on", do="")
+        LayerState(layer=layer, available=True, active=True, why="a worker of this server has it on", do="")
         for layer in active
         if layer not in {*known, _LANGUAGE}
     ]
@@ -176,15 +181,15 @@ def examined(settings: Settings, home: Home) -> Findings:
     )
 
 
-def _language(*, active: bool) -> LayerFinding:
+def _language(*, active: bool) -> LayerState:
     version = platform.python_version()
     try:
         require_walked()
     except LevelMissing as missing:
         why, do = str(missing).split(". ", 1)
-        return LayerFinding(layer=_LANGUAGE, available=False, active=active, why=why, do=do)
+        return LayerState(layer=_LANGUAGE, available=False, active=active, why=why, do=do)
     why = f"the dialect was examined on this version of Python ({version})"
-    return LayerFinding(layer=_LANGUAGE, available=True, active=active, why=why, do="")
+    return LayerState(layer=_LANGUAGE, available=True, active=active, why=why, do="")
 
 
 def _policy(settings: Settings, home: Home) -> PolicyFinding:
@@ -212,8 +217,6 @@ def _files(settings: Settings, home: Home) -> PlaceFinding:
 
 def _database(settings: Settings, home: Home) -> PlaceFinding:
     """Look through the whole of a file, however long that takes, or ask the server."""
-    from ....skills_db.engine import place_of
-
     place = "The database"
     try:
         place, file = place_of(settings.database_url, home.root)
@@ -240,10 +243,6 @@ def _database(settings: Settings, home: Home) -> PlaceFinding:
 
 def _has_another_key(settings: Settings, home: Home, database: HomeDatabase) -> bool:
     """Return whether a server that uses the database now has another master key than this program was given."""
-    from ....skills_db.replicas import ReplicaStore
-    from ...privacy.of_home import operators_key
-    from ...use_cases.replicas.replica_keys import ReplicaKeys
-
     alive = [each for each in ReplicaStore(database()).all() if each.is_alive]
     if not alive or settings.vault_key is None:
         return False
@@ -253,8 +252,6 @@ def _has_another_key(settings: Settings, home: Home, database: HomeDatabase) -> 
 
 async def _try_isolations(settings: Settings, home: Home, *, kernel: bool) -> tuple[list[IsolationFinding], str | None]:
     """Run one line of code at every isolation offered, the default first; say too what keeps code from running."""
-    from ...use_cases.runs.placement.routing import writes_workspace
-
     found: list[IsolationFinding] = []
     failed: str | None = None
     try:
@@ -306,7 +303,7 @@ async def _no_calls(name: str, _arguments: object) -> None:
 
 
 def as_lines(findings: Findings) -> Iterator[str]:
-    """Say the findings for a terminal."""
+    """Format the findings for a terminal."""
 
     def line(what: str, state: str, told: str = "") -> str:
         return f"{what:<14}{state:<24}{told}" if told else f"{what:<14}{state}"

@@ -10,6 +10,7 @@ from dataclasses import replace
 from ....tools_registry.configuration import ServerConfig, Transport, read_server
 from ...base.errors import UsageError
 from ...base.settings import PrivacyMode
+from ..guard.guarding import guard as guarding
 from .command import Command
 from .terminal import Here
 
@@ -39,8 +40,6 @@ async def _guard(
     allow VALUE: a value, or /expression/, that is never personal
     name: what the audit calls the server
     """
-    from ..guard.guarding import guard as guarding
-
     policy = {"restore": _rule(restore), "allow_tokens": _names(allow_tokens)}
     config = _server(name, words, url, policy, header=header, env=env)
     settings = here.settings

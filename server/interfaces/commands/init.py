@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TypedDict, cast
 from urllib.parse import unquote, urlsplit
 
-from ....tools_registry.clients.importing import Action, ImportPlan, plan
+from ....tools_registry.clients.importing import ImportAction, ImportPlan, plan
 from ....tools_registry.clients.own_entry import NAME, ClientFile, client_files, plan_entry, plan_removal, write
 from ....tools_registry.clients.own_entry import undo as undo_changes
 from ....tools_registry.clients.places import clients
@@ -32,7 +32,7 @@ from ....tools_registry.errors import ConfigurationRefused
 from ...base.errors import Exit, UsageError
 from ...base.home import Home
 from ...base.terminal_escaping import one_line
-from .command import Audited, Command
+from .command import AuditedAs, Command
 from .servers import imported, reached
 from .servers_test import classify, examined_servers, proposed_effects
 from .terminal import Here, Output, counted, nearest
@@ -129,7 +129,7 @@ def _init(
     return Output(done, code=Exit.OK if done["ok"] else Exit.FAILED)
 
 
-init = Command(_init, audit=Audited())
+init = Command(_init, audit=AuditedAs())
 
 
 def _undone(here: Here) -> Output:
@@ -177,7 +177,7 @@ def _uninstall(here: Here) -> Output:
     return Output(done, "\n".join(said), code=Exit.FAILED if done["problems"] else Exit.OK)
 
 
-uninstall = Command(_uninstall, audit=Audited())
+uninstall = Command(_uninstall, audit=AuditedAs())
 
 
 def _how_to_remove() -> str:
@@ -352,7 +352,7 @@ def _move(here: Here, files: Sequence[ClientFile], answers: _Answers, problems: 
     home = here.home
     present = servers_of(read_document(home.servers_file), home.servers_file)
     found = plan(present, Path.home(), Path.cwd(), os.environ, copy_secrets=True).found
-    same = [each for each in found if each.action is Action.SAME and not each.scope]
+    same = [each for each in found if each.action is ImportAction.SAME and not each.scope]
     configuration = read(home.servers_file, os.environ)
     names = list(dict.fromkeys(each.name for each in same if each.name in configuration.enabled))
     tested = [] if answers.dry_run or not names else asyncio.run(examined_servers(here, configuration, names))

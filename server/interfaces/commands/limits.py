@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ....skills_db.tenants.tenant_store import LimitOf, LimitStore
 from ...base.errors import SettingsError, UsageError
 from ...base.identity import DEFAULT_TENANT
 from ...base.settings import parsed_setting
 from ...governance.access.claims import is_plain
 from ...governance.access.names import tenant_name
 from ...governance.shares.limits import KINDS, REFRESH_SECONDS
-from .command import Audited, Group
+from .command import AuditedAs, Group
+from .opened import opened_operators
 from .terminal import Here, Output, moment, nearest
 
 if TYPE_CHECKING:
-    from ....skills_db.tenants.tenant_store import LimitOf, LimitStore, SetLimit
+    from ....skills_db.engine import Database
+    from ....skills_db.tenants.tenant_store import SetLimit
 
 _DEFAULT = "default"
 
 
-@contextmanager
-def _opened(here: Here) -> Iterator[LimitStore]:
-    from ....skills_db.tenants.tenant_store import LimitStore
-    from ...use_cases.tenants.contents import operators_database
-
-    with operators_database(here.settings, here.home) as database:
-        yield LimitStore(database)
-
-
-limits = Group(opens=_opened)
+limits = Group(opens=opened_operators)
 
 
 @limits.command()
-def list_(here: Here, store: LimitStore, *, tenant: str | None = None, who: str | None = None) -> Output:
+def list_(here: Here, database: Database, *, tenant: str | None = None, who: str | None = None) -> Output:
     """List the limits that tenants and people have by themselves, and the settings that count for all others.
 
     tenant: those of one tenant
@@ -42,7 +35,7 @@ def list_(here: Here, store: LimitStore, *, tenant: str | None = None, who: str 
     """
     told = [
         _told(limit, found)
-        for limit, found in store.all().items()
+        for limit, found in LimitStore(database).all().items()
         if tenant in {None, limit.tenant} and who in {None, limit.principal}
     ]
     names = [f"{whose}_{kind}" for whose in ("caller", "tenant") for kind in KINDS]
@@ -52,9 +45,9 @@ def list_(here: Here, store: LimitStore, *, tenant: str | None = None, who: str 
     return Output({"count": len(told), "limits": told, "settings": usual}, lines)
 
 
-@limits.command(audit=Audited("limit.set", about="name"))
+@limits.command(audit=AuditedAs("limit.set", about="name"))
 def set_(
-    here: Here, store: LimitStore, name: str, value: str, *, tenant: str = DEFAULT_TENANT, who: str | None = None
+    here: Here, database: Database, name: str, value: str, *, tenant: str = DEFAULT_TENANT, who: str | None = None
 ) -> Output:
     """Give a tenant, or one person of it, a limit of its own, which running servers take up within seconds.
 
@@ -63,8 +56,6 @@ def set_(
     tenant: the tenant; else default
     who PRINCIPAL: a person of the tenant; without it the limit is that of the whole tenant
     """
-    from ....skills_db.tenants.tenant_store import LimitOf
-
     whose = "tenant" if who is None else "caller"
     kind = name.lower().replace("-", "_").removeprefix(f"{whose}_")
     if kind not in KINDS:
@@ -81,7 +72,7 @@ def set_(
             most = parsed_setting(limit.name, value)
         except SettingsError as error:
             raise UsageError(f"{error} Or give {_DEFAULT}.") from None
-    store.put(limit, most)
+    LimitStore(database).put(limit, most)
     here.told |= {"of": "/".join(filter(None, limit[:2])), "limit": limit.name, "value": value}
     told = {"tenant": limit.tenant, "who": who, "name": limit.name, "value": most}
     now = "as the settings say" if most is None else f"{most:g}" if most else "no bound"

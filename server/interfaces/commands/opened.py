@@ -115,6 +115,15 @@ def _opened(home: Home, settings: Settings, *, durable: bool) -> Iterator[Opened
         database.close()
 
 
+@contextmanager
+def opened_operators(here: Here) -> Iterator[Database]:
+    """Open the operator's database."""
+    from ...use_cases.tenants.contents import operators_database
+
+    with operators_database(here.settings, here.home) as database:
+        yield database
+
+
 @asynccontextmanager
 async def opened_app(here: Here) -> AsyncIterator[App]:
     """Start all that runs code and calls tools, without workers that wait."""

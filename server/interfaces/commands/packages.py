@@ -22,20 +22,20 @@ from .terminal import Here, Output
 packages = Group()
 
 
-class Line(TypedDict):
+class FailingLine(TypedDict):
     """One line of a module that raises an error when it runs."""
 
     line: int | None
     reason: str
 
 
-class Module(TypedDict):
+class CheckedModule(TypedDict):
     """What the dialect makes of one module: `reason` says why an import of it fails, or is None."""
 
     name: str
     taken: bool
     reason: str | None
-    lines: list[Line]
+    lines: list[FailingLine]
 
 
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:\[[A-Za-z0-9._,-]+\])?(?:[<>=!~]=?=?[0-9A-Za-z.*+!,<>=~-]+)?")
@@ -61,7 +61,7 @@ async def check(here: Here, names: Sequence[str]) -> Output:
     _refuse_modules(names, "check")
     listed = tuple(dict.fromkeys((*names, *here.settings.packages)))
     places = find_packages(listed)
-    found: dict[str, list[Module]] = {}
+    found: dict[str, list[CheckedModule]] = {}
     for name in names:
         tops = set(modules_of(installed(name)))
         found[name] = [each for folder, top in places if top in tops for each in _judged(Path(folder), top)]
@@ -94,7 +94,7 @@ def _refuse_modules(names: Sequence[str], command: str) -> None:
             raise UsageError(f"{name} is a module of {meant}. Write `sealab packages {command} {meant}`.")
 
 
-def _judged(folder: Path, top: str) -> list[Module]:
+def _judged(folder: Path, top: str) -> list[CheckedModule]:
     return [
         {
             "name": each.name,
@@ -106,7 +106,9 @@ def _judged(folder: Path, top: str) -> list[Module]:
     ]
 
 
-async def _imported(here: Here, listed: tuple[str, ...], found: Mapping[str, Sequence[Module]]) -> Mapping[str, str]:
+async def _imported(
+    here: Here, listed: tuple[str, ...], found: Mapping[str, Sequence[CheckedModule]]
+) -> Mapping[str, str]:
     """Import the modules in a worker; return why each failed that did."""
     from ...use_cases.runs.execute import execute
     from ...use_cases.runs.request import CodeRequest
@@ -126,7 +128,7 @@ async def _imported(here: Here, listed: tuple[str, ...], found: Mapping[str, Seq
     return cast("Mapping[str, str]", report["result"])
 
 
-def _lines(name: str, modules: Sequence[Module]) -> Iterator[str]:
+def _lines(name: str, modules: Sequence[CheckedModule]) -> Iterator[str]:
     taken = sum(module["taken"] for module in modules)
     lines = sum(len(module["lines"]) for module in modules)
     for module in modules:

@@ -19,7 +19,8 @@ from typing_extensions import TypedDict
 from ...base.errors import Exit, UsageError
 from ...governance.caller import LOCAL
 from ...privacy.reading.encodings import SAMPLE_BYTES, Encoding, marked
-from .command import Audited, Group
+from ...privacy.tokens import streams
+from .command import AuditedAs, Group
 from .opened import opened_vault
 from .pii_forget import SCOPE_SHOWN, forget, of_types
 from .terminal import Here, Output, counted, print_error
@@ -45,13 +46,7 @@ def sanitize(
     as_: what the file is
     output FILE: write to this file instead of stdout
     """
-    from ...privacy.tokens import streams
-
-    tally = streams.Tally()
-    with _opened(here, file, encoding, as_) as work:
-        pieces = streams.sanitized(work.privacy.sanitizer(), LOCAL.scope, work.source, work.kind, tally)
-        text = _written(here, output, pieces, work.encoding)
-        work.privacy.note("hide", "terminal", tally.types(), scope=LOCAL.scope)
+    work, tally, text = _passed_through(here, file, encoding, as_, action="hide", output=output)
     types = tally.types()
     print_error(f"sealab: Hidden: {of_types(types)}.")
     strays = work.source.strays
@@ -64,7 +59,7 @@ def sanitize(
     return Output(told, code=Exit.FAILED if strays else Exit.OK)
 
 
-@pii.command(audit=Audited("exported"))
+@pii.command(audit=AuditedAs("exported"))
 def restore(
     here: Here, file: str = "-", *, encoding: str | None = None, as_: Kind = "auto", output: Path | None = None
 ) -> Output:
@@ -75,14 +70,7 @@ def restore(
     as_: what the file is
     output FILE: write to this file instead of stdout
     """
-    from ...privacy.tokens import streams
-
-    tally = streams.Tally()
-    with _opened(here, file, encoding, as_) as work:
-        sanitizer = work.privacy.sanitizer()
-        pieces = streams.restored(sanitizer, LOCAL.scope, work.source, work.kind, tally)
-        text = _written(here, output, pieces, work.encoding)
-        work.privacy.note("restore", "terminal", tally.replaced, scope=LOCAL.scope)
+    _work, tally, text = _passed_through(here, file, encoding, as_, action="restore", output=output)
     print_error(f"sealab: Restored: {of_types(tally.replaced)}.")
     unknown = list(tally.unknown)
     if unknown:
@@ -91,12 +79,12 @@ def restore(
     return Output({"restored_text": text, "restored": sum(tally.replaced.values()), "unknown_tokens": unknown})
 
 
-pii.command(audit=Audited(only_with="yes"))(forget)
+pii.command(audit=AuditedAs(only_with="yes"))(forget)
 
 
 @pii.command()
 def audit(here: Here, *, limit: int = 100) -> Output:
-    """Say what was hidden and restored, without the values.
+    """Show what was hidden and restored, without the values.
 
     limit N: the newest N lines
     """
@@ -147,10 +135,22 @@ class _Work:
     encoding: Encoding
 
 
+def _passed_through(
+    here: Here, file: str, named: str | None, kind: Kind, *, action: Literal["hide", "restore"], output: Path | None
+) -> tuple[_Work, streams.Tally, str]:
+    """Write a file with what is personal in it hidden or restored; return the text too, where it is for `--json`."""
+    change = streams.sanitized if action == "hide" else streams.restored
+    tally = streams.Tally()
+    with _opened(here, file, named, kind) as work:
+        pieces = change(work.privacy.sanitizer(), LOCAL.scope, work.source, work.kind, tally)
+        text = _written(here, output, pieces, work.encoding)
+        types = tally.types() if action == "hide" else tally.replaced
+        work.privacy.note(action, "terminal", types, scope=LOCAL.scope)
+    return work, tally, text
+
+
 @contextmanager
 def _opened(here: Here, file: str, named: str | None, kind: Kind) -> Iterator[_Work]:
-    from ...privacy.tokens import streams
-
     with _input(file) as raw, opened_vault(here.home, here.settings) as opened:
         encoding = _encoding(file, named, raw)
         text = io.TextIOWrapper(raw, encoding=encoding.name, errors="surrogateescape", newline="")

@@ -166,7 +166,7 @@ def _forget_principal(here: Here, principal: str, *, erases: bool) -> Output:
 
 def _audit_lines(here: Here, work: OpenedHome, eraser: Eraser) -> list[int]:
     """Return the lines of the audit log in which a skill is named after the person. None are changed."""
-    from ....skills_db.audit.audit_store import Wanted
+    from ....skills_db.audit.audit_store import LineFilter
 
     kinds = (AuditKind.SKILL_SAVED, AuditKind.SKILL_DELETED, AuditKind.SKILL_PUBLISHED)
     home = here.home
@@ -176,7 +176,7 @@ def _audit_lines(here: Here, work: OpenedHome, eraser: Eraser) -> list[int]:
         return [
             line.number
             for kind in kinds
-            for line in log().lines(Wanted(event=kind, tenant=home.tenant if is_tenant else None, limit=_LINES_MAX))
+            for line in log().lines(LineFilter(event=kind, tenant=home.tenant if is_tenant else None, limit=_LINES_MAX))
             if any(isinstance(each, str) and eraser.holds(each) for each in line.event.details.values())
         ]
 

@@ -96,7 +96,7 @@ class Tested(TypedDict):
 
 @policy.command()
 def check(here: Here, file: str | None = None) -> Output:
-    """Say what is wrong with the rules of a policy.
+    """Show what is wrong with the rules of a policy.
 
     file: a file, or a folder of *.cedar files; else POLICY
     """
@@ -126,7 +126,7 @@ def explain(
     reads: bool = False,
     policy: str | None = None,
 ) -> Output:
-    """Say whether a request is allowed, and by which rules (exit code 3 where it is refused).
+    """Show whether a request is allowed, and by which rules (exit code 3 where it is refused).
 
     principal: who: NAME, or TENANT/NAME
     action: run, call or restore

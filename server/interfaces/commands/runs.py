@@ -19,7 +19,7 @@ from ...governance.questions import Question, Reply, reply_of
 from ...use_cases.runs.background.background_listing import (
     STATUSES,
     ListedRun,
-    Wanted,
+    RunFilter,
     cancel,
     check_replayable,
     check_resumable,
@@ -27,12 +27,12 @@ from ...use_cases.runs.background.background_listing import (
     recorded_run,
 )
 from ...use_cases.runs.hidden_transcripts import hidden_list, hidden_transcript
-from .command import Audited, Group
+from .command import AuditedAs, Group
 from .opened import OpenedHome, home_of_run, opened_homes, running_with
 from .terminal import Here, Output, moment_of, print_error, read_source, report_output
 
 if TYPE_CHECKING:
-    from ....skills_db.journal.records import Journal as RunRecord
+    from ....skills_db.journal.records import StoredJournal
     from ...use_cases.journal.transcript import Transcript
 
 _SHOWN_CHARS = 500
@@ -70,18 +70,18 @@ def list_(
         if given not in (None, *STATUSES):
             raise UsageError(f"{option} cannot be {given}. Give one of {', '.join(STATUSES)}.")
     began = 0.0 if since is None else moment_of(since, "--since")
-    told = told_runs(here, Wanted(who, tool, outcome or status, failed=failed, since=began, limit=limit))
+    told = told_runs(here, RunFilter(who, tool, outcome or status, failed=failed, since=began, limit=limit))
     return Output({"count": len(told), "runs": told}, run_lines(told))
 
 
-def told_runs(here: Here, wanted: Wanted) -> list[Transcript]:
+def told_runs(here: Here, wanted: RunFilter) -> list[Transcript]:
     """Return what a list says of the runs of the homes that a command looks at, the newest first."""
     found = [each for home in opened_homes(here) for each in runs_in(home, wanted)]
     found.sort(key=lambda run: run.began, reverse=True)
     return [run.told for run in found[: wanted.limit]]
 
 
-def runs_in(home: OpenedHome, wanted: Wanted) -> list[ListedRun]:
+def runs_in(home: OpenedHome, wanted: RunFilter) -> list[ListedRun]:
     """Return what a list says of the runs of one home, newest first, with tokens in place of personal data."""
     listed = listed_runs(home.journal.store(), home.journal.background(), wanted)
     told = asyncio.run(hidden_list(home.privacy, listed)) if listed else []
@@ -99,7 +99,7 @@ def show(here: Here, run: str) -> Output:
     return Output(told, _lines(told))
 
 
-@runs.command(audit=Audited("exported", run="run"))
+@runs.command(audit=AuditedAs("exported", run="run"))
 def export(here: Here, run: str, *, output: Path | None = None) -> int:
     """Write what a run did to one file, with tokens in place of personal data.
 
@@ -174,7 +174,7 @@ async def resume(here: Here, run: str) -> Output:
             return report_output((await use_case.resume(app.executor, run, ask=ask)).report)
 
 
-@runs.command(audit=Audited(run="run"))
+@runs.command(audit=AuditedAs(run="run"))
 def cancel_(here: Here, run: str) -> Output:
     """End a run, whether it waits or runs, and whoever waits for it.
 
@@ -192,7 +192,7 @@ async def _ask(question: Question) -> Reply:
     return reply_of(approves=answer.strip().lower() in {"y", "yes"}, choice=next(iter(question.choices), ""))
 
 
-def _with_limits(settings: Settings, journals: Iterable[RunRecord]) -> Settings:
+def _with_limits(settings: Settings, journals: Iterable[StoredJournal]) -> Settings:
     """Return the settings to run something again under: no maximum is below what it was allowed then.
 
     A background run has limits of its own, and the operator may have lowered the others since.

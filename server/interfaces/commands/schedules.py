@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 from ...base.errors import RequestRefused, UsageError
 from ...governance.caller import LOCAL
-from .command import Audited, Group
+from ...use_cases.skills.schedules import ScheduleRequest
+from ...use_cases.skills.use_cases import stored
+from .command import AuditedAs, Group
 from .opened import opened_app
 from .skill_options import arguments_of
 from .terminal import Here, Output, print_error, report_output
@@ -25,7 +27,7 @@ _WAIT_SECONDS = 300.0
 
 
 @schedules.command(
-    audit=Audited(), takes_options=True, usage="sealab schedules add NAME [options] [--PARAMETER VALUE ...]"
+    audit=AuditedAs(), takes_options=True, usage="sealab schedules add NAME [options] [--PARAMETER VALUE ...]"
 )
 async def add(
     _here: Here,
@@ -39,7 +41,7 @@ async def add(
     missed: Literal["run", "skip"] = "run",
     retries: int = 0,
 ) -> Output:
-    """Have a skill run at set times; NAME alone says yes to its newest version, and has a paused one go on.
+    """Run a skill at set times; NAME alone approves its newest version, and resumes a paused one.
 
     name: what to call the schedule
     skill: the skill, whose parameters are further options; its version is pinned
@@ -49,9 +51,6 @@ async def add(
     missed: of times at which no server ran: run once when one does, or skip them
     retries N: how often a failed run is tried again, after 1 minute, 2, 4 …; three failures in a row pause the schedule
     """
-    from ...use_cases.skills.schedules import ScheduleRequest
-    from ...use_cases.skills.use_cases import stored
-
     arguments = None
     if skill is not None:
         arguments = arguments_of((await stored(app.skills, skill, skill_version)).draft, words)
@@ -81,9 +80,9 @@ async def list_(_here: Here, app: App) -> Output:
     return Output(found, shown)
 
 
-@schedules.command(audit=Audited())
+@schedules.command(audit=AuditedAs())
 async def remove(_here: Here, app: App, name: str) -> Output:
-    """Have a skill run no more at set times; what runs of it goes on.
+    """Stop running a skill at set times; what runs of it goes on.
 
     name: the schedule
     """
@@ -92,7 +91,7 @@ async def remove(_here: Here, app: App, name: str) -> Output:
     return Output(removed, f"Removed: {name}.")
 
 
-@schedules.command(audit=Audited())
+@schedules.command(audit=AuditedAs())
 async def run(_here: Here, app: App, name: str) -> Output:
     """Run it now as at its time, and wait for the end; a server runs it.
 
@@ -112,7 +111,7 @@ async def run(_here: Here, app: App, name: str) -> Output:
 
 @contextmanager
 def _as_usage() -> Iterator[None]:
-    """Have what is refused be a mistake of who typed it."""
+    """Report what is refused as a usage error."""
     try:
         yield
     except RequestRefused as error:

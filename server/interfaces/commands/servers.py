@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from ....tools_registry.catalog import Catalog
 from ....tools_registry.clients.importing import ImportPlan, plan
 from ....tools_registry.configuration import (
     ServerConfig,
@@ -22,12 +23,13 @@ from ....tools_registry.configuration import (
     split_command,
 )
 from ....tools_registry.errors import ConfigurationRefused
+from ....tools_registry.upstream.pins import Pins
 from ...base.errors import Exit, UsageError
 from ...base.home import Home
 from ...base.terminal_escaping import one_line
 from ...use_cases.upstream_tools.registry_state import opened_state
 from . import servers_test
-from .command import Audited, Group
+from .command import AuditedAs, Group
 from .servers_sign_out import sign_out
 from .terminal import Here, Output, counted, print_error
 
@@ -67,7 +69,7 @@ def list_(here: Here) -> Output:
 
 
 @servers.command(
-    audit=Audited(about="name"),
+    audit=AuditedAs(about="name"),
     usage="sealab servers add NAME [options] (--url URL | --openapi URL|FILE | -- COMMAND [ARGUMENT ...])",
 )
 def add(
@@ -196,7 +198,7 @@ def _test(
 servers.command()(sign_out)
 
 
-@servers.command(audit=Audited(about="name"))
+@servers.command(audit=AuditedAs(about="name"))
 def remove(here: Here, name: str) -> Output:
     """Remove a server, and what is known of its tools.
 
@@ -212,7 +214,7 @@ def remove(here: Here, name: str) -> Output:
     return Output({"name": name, "removed": True}, f"Removed {name} from {file}.")
 
 
-@servers.command(audit=Audited())
+@servers.command(audit=AuditedAs())
 def import_(
     here: Here, *, from_: Sequence[str] = (), project: Path = Path(), dry_run: bool = False, copy_secrets: bool = False
 ) -> Output:
@@ -355,9 +357,7 @@ _ACTIONS = {
 
 def _forget(here: Here, server: str) -> None:
     """Drop what is known of a server's tools, and how they were described when they were pinned."""
-    from ....tools_registry.catalog import Catalog
     from ....tools_registry.describing.learned import LearnedTypes
-    from ....tools_registry.upstream.pins import Pins
 
     with opened_state(here.home, here.settings.database_url) as state:
         Catalog(here.home.tools, state.lists, {}).forget_server(server)

@@ -10,6 +10,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ....tools_registry.configuration import SignInOf, read
+from ....tools_registry.sign_in.owners import OPERATOR
+from ...base.database import database_of
 from ...base.errors import Exit, UsageError
 from ...base.home import Home
 from ...base.identity import DEFAULT_TENANT, LOCAL_IDENTITY
@@ -17,7 +20,7 @@ from .terminal import Here, Output, print_error
 
 if TYPE_CHECKING:
     from ....tools_registry.configuration import ServerConfig
-    from ....tools_registry.sign_in.owners import Owner
+    from ....tools_registry.sign_in.owners import SignInOwner
     from ...base.settings import Settings
     from ...governance.audit.trail import AuditTrail
     from ...governance.sign_ins.sign_ins import SignIns
@@ -36,9 +39,8 @@ class OwnedSignIns:
         """Whom the audit names."""
         return LOCAL_IDENTITY.principal if self.who is None else self.who
 
-    def owner(self, server: ServerConfig) -> Owner:
+    def owner(self, server: ServerConfig) -> SignInOwner:
         """Return the owner of the sign-in to a server that is not called with the operator's. Raises `UsageError`."""
-        from ....tools_registry.configuration import SignInOf
         from ...governance.caller import LOCAL, Caller
         from ...governance.scopes import of_principal
 
@@ -63,7 +65,6 @@ class OwnedSignIns:
 @contextmanager
 def opened_sign_ins(home: Home, settings: Settings, who: str | None) -> Iterator[OwnedSignIns]:
     """Open the sign-ins of a home, which may be a tenant's, for a command."""
-    from ...base.database import database_of
     from ...governance.sign_ins.sign_ins import SignIns
     from ...privacy.of_home import operators_key, privacy_of
     from .opened import trail_beside
@@ -101,9 +102,6 @@ def sign_out(here: Here, name: str, *, who: str | None = None, tenant: str | Non
         local user's)
     tenant: of which tenant's sign-ins (default: default)
     """
-    from ....tools_registry.configuration import SignInOf, read
-    from ....tools_registry.sign_in.owners import OPERATOR
-
     server = read(here.home.servers_file, os.environ).server(name)
     is_operators = server.sign_in is SignInOf.OPERATOR
     if is_operators and (who is not None or tenant is not None):

@@ -15,11 +15,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from ....tools_registry.catalog import Catalog
 from ....tools_registry.configuration import Configuration, ServerConfig, SignInOf, editing, servers_of
 from ....tools_registry.describing.effects import Effect, proposed_effect
 from ....tools_registry.errors import RegistryError, SignInNeeded
 from ....tools_registry.names import test_of
 from ....tools_registry.sign_in.owners import OPERATOR
+from ....tools_registry.upstream.upstreams import Upstreams
 from ...base.home import Home
 from ...base.identity import LOCAL_IDENTITY
 from ...base.terminal_escaping import one_line
@@ -31,7 +33,7 @@ from .terminal import Here, print_error
 if TYPE_CHECKING:
     from ....tools_registry.models import Json
     from ....tools_registry.upstream.lenient import LeftOut
-    from ....tools_registry.upstream.upstreams import Inspection, RawTool, Upstreams
+    from ....tools_registry.upstream.upstreams import Inspection, RawTool
 
 _WIDTH = 24
 _SIGN_IN_SECONDS = 300.0
@@ -53,8 +55,6 @@ async def examined_servers(
 
     They are called with the sign-ins of a principal or a tenant, else of the operator. Raises `UsageError`.
     """
-    from ....tools_registry.upstream.upstreams import Upstreams
-
     home = home_of_owner(here, tenant)
     home.prepare()
     with opened_sign_ins(home, here.settings, who) as owned, opened_state(home, here.settings.database_url) as state:
@@ -71,9 +71,6 @@ async def examined_servers(
 
 def standing_servers(here: Here, configuration: Configuration) -> dict[str, dict[str, Json]]:
     """Return how each server stands as far as is known without connecting, see `UpstreamStatus.told`."""
-    from ....tools_registry.catalog import Catalog
-    from ....tools_registry.upstream.upstreams import Upstreams
-
     home = here.home
     with opened_state(home, here.settings.database_url) as state:
         catalog = Catalog.load(home.tools, state.lists, configuration.servers)
@@ -166,8 +163,6 @@ class _Examination:
 
     def _remember(self, config: ServerConfig, inspection: Inspection) -> tuple[LeftOut, ...]:
         """Keep what a server listed, so that its tools are found without asking it again; return what is left out."""
-        from ....tools_registry.catalog import Catalog
-
         permitted = [tool for tool in inspection.tools if config.permits(str(tool["name"]))]
         catalog = Catalog(self.home.tools, self.state.lists, {config.name: config})
         catalog.replace_server(config.name, permitted, inspection.info.version, inspection.left_out)

@@ -9,9 +9,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ....skills_db import backup as archives
 from ...base.errors import Exit, RequestRefused, SkillUnfit, UsageError
 from ...governance.caller import LOCAL
-from .command import Audited, Group
+from ...use_cases.skills import testing, use_cases
+from ...use_cases.skills.files import EXAMPLES, export_to, import_from
+from .command import AuditedAs, Group
 from .opened import opened_app
 from .skill_options import arguments_of
 from .terminal import Here, IsolationChoice, Output, print_error, read_bytes, read_source, report_output
@@ -40,8 +43,6 @@ async def list_(
     limit: how many to show (default: 50)
     archived: only those that are archived
     """
-    from ...use_cases.skills import use_cases
-
     try:
         found = await use_cases.listed(app.skills, " ".join(query) or None, tag, limit, archived=archived)
     except RequestRefused as error:
@@ -69,8 +70,6 @@ async def show(_here: Here, app: App, name: str, *, version: int | None = None) 
     name: the skill
     version: the version (default: the newest)
     """
-    from ...use_cases.skills import use_cases
-
     loaded = await use_cases.load(app.skills, name, version)
     lines = [f"{loaded['signature']}  (version {loaded['version']})"]
     lines += [f"    {line}" for line in loaded["description"].splitlines()]
@@ -81,7 +80,7 @@ async def show(_here: Here, app: App, name: str, *, version: int | None = None) 
     return Output(loaded, [*lines, f"\n{loaded['code'].rstrip()}"])
 
 
-@skills.command(audit=Audited("skill.saved"))
+@skills.command(audit=AuditedAs("skill.saved"))
 async def save(
     here: Here,
     app: App,
@@ -110,8 +109,6 @@ async def save(
     force: save it though tests of the version before, or of skills that use it, fail
     test_file FILE: a file that the tests find in the workspace by this name; may be repeated
     """
-    from ...use_cases.skills import use_cases
-
     here.told["name"] = await use_cases.name_noted(app.skills, LOCAL, name)
     if (file is None) == (from_run is None):
         raise UsageError("Give either a FILE of Python code or --from-run RUN_ID.")
@@ -159,8 +156,6 @@ async def run(
     memory MB: megabytes the run may use
     isolation: what keeps the code apart
     """
-    from ...use_cases.skills import use_cases
-
     if name is None:
         if not {"-h", "--help"}.isdisjoint(words):
             print("usage: sealab skills run NAME [options] [--PARAMETER VALUE ...]")
@@ -187,8 +182,6 @@ async def _test(here: Here, app: App, names: Sequence[str] = (), *, record: bool
     names NAME: the skills (default: all)
     record: call upstream tools, and keep what they answer
     """
-    from ...use_cases.skills import testing, use_cases
-
     told: list[dict[str, object]] = []
     for name in names or list(await app.skills.service.ask(lambda store: store.names())):
         plan = testing.plan_of((await use_cases.stored(app.skills, name)).draft)
@@ -209,14 +202,14 @@ async def _test(here: Here, app: App, names: Sequence[str] = (), *, record: bool
 
 @skills.command()
 async def review(_here: Here, app: App) -> Output:
-    """Say which skills to archive, merge or mend, and why; changes nothing."""
+    """Show which skills to archive, merge or mend, and why; changes nothing."""
     from ...use_cases.skills.review import lines_of, review
 
     found = await review(app.skills)
     return Output(found, lines_of(found))
 
 
-@skills.command(audit=Audited())
+@skills.command(audit=AuditedAs())
 async def archive(_here: Here, app: App, name: str) -> Output:
     """Take a skill out of lists and searches; it can still be called.
 
@@ -226,7 +219,7 @@ async def archive(_here: Here, app: App, name: str) -> Output:
     return _facts({"name": name, "archived": True})
 
 
-@skills.command(audit=Audited("skill.deleted"))
+@skills.command(audit=AuditedAs("skill.deleted"))
 async def delete(here: Here, app: App, name: str, *, restore: bool = False, purge: bool = False) -> Output:
     """Delete a skill, or bring it back.
 
@@ -234,8 +227,6 @@ async def delete(here: Here, app: App, name: str, *, restore: bool = False, purg
     restore: bring back what was deleted
     purge: remove what was deleted for good
     """
-    from ...use_cases.skills import use_cases
-
     if restore and purge:
         raise UsageError("--restore brings back what --purge removes for good. Give one of them.")
     here.told["name"] = await use_cases.name_noted(app.skills, LOCAL, name)
@@ -248,7 +239,7 @@ async def delete(here: Here, app: App, name: str, *, restore: bool = False, purg
     return _facts(await use_cases.delete(app.skills, name))
 
 
-@skills.command(audit=Audited())
+@skills.command(audit=AuditedAs())
 async def purge(_here: Here, app: App, *, days: float = 0.0) -> Output:
     """Remove deleted skills for good.
 
@@ -258,20 +249,18 @@ async def purge(_here: Here, app: App, *, days: float = 0.0) -> Output:
     return _facts({"purged_versions": await app.skills.service.ask(lambda store: store.purge(deleted_before=before))})
 
 
-@skills.command(audit=Audited("exported"))
+@skills.command(audit=AuditedAs("exported"))
 async def export(_here: Here, app: App, folder: Path, names: Sequence[str] = ()) -> Output:
     """Write skills as Agent Skills folders.
 
     folder DIR: where to write them, one folder each
     names NAME: the skills (default: all)
     """
-    from ...use_cases.skills.files import export_to
-
     exported = await export_to(app.skills, folder, names)
     return Output({"folder": folder, "skills": dict(exported)}, [f"{name}  {path}" for name, path in exported])
 
 
-@skills.command(audit=Audited())
+@skills.command(audit=AuditedAs())
 async def import_(
     _here: Here, app: App, sources: Sequence[Path] = (), *, examples: bool = False, update: bool = False
 ) -> Output:
@@ -281,8 +270,6 @@ async def import_(
     examples: the skills that sealab brings along
     update: store what differs from a skill of its name as that skill's next version
     """
-    from ...use_cases.skills.files import EXAMPLES, import_from
-
     if bool(sources) == examples:
         raise UsageError("Name a folder, file or archive to import, or give --examples.")
     imported = [
@@ -304,27 +291,23 @@ async def import_(
     )
 
 
-@skills.command(audit=Audited("exported"))
+@skills.command(audit=AuditedAs("exported"))
 async def backup(_here: Here, app: App, file: Path, *, overwrite: bool = False) -> Output:
     """Write all skills and run records into one archive.
 
     file: the archive to write
     overwrite: replace an existing file
     """
-    from ....skills_db import backup as archives
-
     return _facts(asdict(await asyncio.to_thread(lambda: archives.backup(app.database(), file, overwrite=overwrite))))
 
 
-@skills.command(audit=Audited())
+@skills.command(audit=AuditedAs())
 async def restore(_here: Here, app: App, what: str, *, replace: bool = False) -> Output:
     """Bring back a skill that was archived or deleted, or the skills of a backup.
 
     what NAME|FILE: the skill, or the backup to read
     replace: let the backup win where the two contradict
     """
-    from ....skills_db import backup as archives
-
     if _is_name(what):
         return _facts({"name": what, "restored": await app.skills.service.ask(lambda store: store.bring_back(what))})
     return _facts(

@@ -5,8 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Literal
 
+from ....skills_db.tenants.tenant_store import CpuDayStore
 from ....skills_db.tenants.used import Use
 from ...governance.scopes import principal_of
+from ...use_cases.runs.ledger import CHARS_PER_TOKEN, TOKENIZER
+from ...use_cases.tenants.contents import operators_database
 from .command import Command
 from .terminal import Here, Output, moment_of
 
@@ -16,17 +19,13 @@ By = Literal["day", "tenant", "who"]
 def _stats(
     here: Here, *, tenant: str | None = None, who: str | None = None, since: str = "7d", by: By = "day"
 ) -> Output:
-    """Say what runs used, and what the same calls of tools would have cost the model directly.
+    """Show what runs used, and what the same calls of tools would have cost the model directly.
 
     tenant: of one tenant
     who PRINCIPAL: of one person
     since TIME: from when on, such as 12h, 7d or a date; kept are 35 days, of UTC
     by: add it up by day, tenant or person
     """
-    from ....skills_db.tenants.tenant_store import CpuDayStore
-    from ...use_cases.runs.ledger import TOKENIZER
-    from ...use_cases.tenants.contents import operators_database
-
     first = datetime.fromtimestamp(moment_of(since, "--since"), UTC).strftime("%Y-%m-%d")
     sums: dict[str, Use] = {}
     with operators_database(here.settings, here.home) as database:
@@ -48,8 +47,6 @@ stats = Command(_stats)
 
 
 def _told(use: Use) -> dict[str, object]:
-    from ...use_cases.runs.ledger import CHARS_PER_TOKEN
-
     written, read, called, defined = (chars // CHARS_PER_TOKEN for chars in use[2:])
     return {
         "runs": use.runs,

@@ -17,7 +17,7 @@ from ...base.home import Home
 from ...base.terminal_escaping import one_line
 from ...governance.scopes import principal_of
 from ...governance.shares.cpu_days import CpuDays
-from ...use_cases.runs.background.background_listing import Wanted
+from ...use_cases.runs.background.background_listing import RunFilter
 from ...use_cases.upstream_tools.registry_state import failing_servers, opened_state
 from .approvals import approvals_in
 from .command import Command
@@ -69,8 +69,8 @@ top = Command(_top, has_json=False, of_all_tenants=True)
 
 def now(here: Here, *, scope: str | None = None) -> dict[str, Json]:
     """Return how all tenants stand, or the one that is named; with a scope, of its runs and questions alone."""
-    unended = Wanted(unended=True, limit=_UNENDED_MAX, scope=scope)
-    failed = Wanted(failed=True, since=moment_of(_ERRORS_SINCE, "--since"), limit=_ERRORS_SHOWN, scope=scope)
+    unended = RunFilter(unended=True, limit=_UNENDED_MAX, scope=scope)
+    failed = RunFilter(failed=True, since=moment_of(_ERRORS_SINCE, "--since"), limit=_ERRORS_SHOWN, scope=scope)
     at_work, errors, approvals = [], [], []
     shares: list[Json] = []
     for home in opened_homes(here):

@@ -3,118 +3,95 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ....skills_db.tenants.tenant_store import Tenant, TenantStatus, TenantStore
 from ...base.errors import UsageError
 from ...base.home import Home
 from ...base.identity import DEFAULT_TENANT
 from ...governance.access.names import tenant_name
-from .command import Audited, Group
-from .opened import trail_beside
+from ...use_cases.tenants.contents import counts_of
+from .command import AuditedAs, Group
+from .opened import opened_operators, trail_beside
 from .terminal import Here, Output, moment
 
 if TYPE_CHECKING:
     from ....skills_db.audit.chain import Detail
     from ....skills_db.engine import Database
-    from ....skills_db.tenants.tenant_store import Tenant, TenantStore
 
 
-@dataclass(frozen=True, slots=True)
-class _Operators:
-    """The open database of the operator's home, and the tenants in it."""
-
-    database: Database
-    store: TenantStore
-
-
-@contextmanager
-def _operators(here: Here) -> Iterator[_Operators]:
-    from ....skills_db.tenants.tenant_store import TenantStore
-    from ...use_cases.tenants.contents import operators_database
-
-    with operators_database(here.settings, here.home) as database:
-        yield _Operators(database, TenantStore(database))
-
-
-tenants = Group(opens=_operators)
+tenants = Group(opens=opened_operators)
 
 
 @tenants.command()
-def list_(_here: Here, operators: _Operators) -> Output:
+def list_(_here: Here, database: Database) -> Output:
     """List the tenants, deleted ones too."""
-    told = [tenant_told(each) for each in operators.store.all()]
+    told = [tenant_told(each) for each in TenantStore(database).all()]
     lines = [f"{each['tenant']:<24} {each['status']:<10} created {each['created']}" for each in told]
     none = "There are no tenants but default, which is the home itself. The first token or call makes one."
     return Output({"count": len(told), "tenants": told}, lines or none)
 
 
 @tenants.command()
-def show(here: Here, operators: _Operators, tenant: str) -> Output:
+def show(here: Here, database: Database, tenant: str) -> Output:
     """Count what a tenant has.
 
     tenant: its id, as `sealab tenants list` shows it
     """
-    from ...use_cases.tenants.contents import counts_of
-
     home = _home(here, tenant)
-    told = {**tenant_told(_known(operators, tenant)), **counts_of(here.settings, home, operators.database)}
+    told = {**tenant_told(_known(database, tenant)), **counts_of(here.settings, home, database)}
     return Output(told, [f"{name:<16} {value}" for name, value in told.items()])
 
 
-@tenants.command(audit=Audited("tenant.created"))
-def create(here: Here, operators: _Operators, tenant: str) -> Output:
+@tenants.command(audit=AuditedAs("tenant.created"))
+def create(here: Here, database: Database, tenant: str) -> Output:
     """Make a tenant, or let the id of a deleted one be used again.
 
     tenant: its id, as `sealab tenants list` shows it
     """
-    from ....skills_db.tenants.tenant_store import TenantStatus
-
     _home(here, tenant)
-    found = operators.store.ensure(tenant)
+    found = TenantStore(database).ensure(tenant)
     if found.status is TenantStatus.DELETED:
-        operators.store.set_status(tenant, TenantStatus.ACTIVE)
+        TenantStore(database).set_status(tenant, TenantStatus.ACTIVE)
     elif found.status is not TenantStatus.ACTIVE:
         raise UsageError(f"The tenant {tenant} is {found.status} already. {_WHAT_NEXT[found.status]}")
-    return Output(tenant_told(_known(operators, tenant)), f"The tenant {tenant} is there.")
+    return Output(tenant_told(_known(database, tenant)), f"The tenant {tenant} is there.")
 
 
-@tenants.command(audit=Audited())
-def suspend(here: Here, operators: _Operators, tenant: str) -> Output:
-    """Have a tenant served no more, and keep all of it.
+@tenants.command(audit=AuditedAs())
+def suspend(here: Here, database: Database, tenant: str) -> Output:
+    """Stop serving a tenant, and keep all of it.
 
     tenant: its id, as `sealab tenants list` shows it
     """
-    return _changed(here, operators, tenant, "active", "suspended")
+    return _changed(here, database, tenant, "active", "suspended")
 
 
-@tenants.command(audit=Audited())
-def resume(here: Here, operators: _Operators, tenant: str) -> Output:
+@tenants.command(audit=AuditedAs())
+def resume(here: Here, database: Database, tenant: str) -> Output:
     """Serve a suspended tenant again.
 
     tenant: its id, as `sealab tenants list` shows it
     """
-    return _changed(here, operators, tenant, "suspended", "active")
+    return _changed(here, database, tenant, "suspended", "active")
 
 
-def _changed(here: Here, operators: _Operators, tenant: str, before: str, status: str) -> Output:
-    from ....skills_db.tenants.tenant_store import TenantStatus
-
+def _changed(here: Here, database: Database, tenant: str, before: str, status: str) -> Output:
     _home(here, tenant)
-    found = _known(operators, tenant)
+    found = _known(database, tenant)
     if tenant == DEFAULT_TENANT:
         raise UsageError("The tenant default is the home itself. Stop the server to have it served no more.")
     if found.status not in {before, status}:
         raise UsageError(f"The tenant {tenant} is {found.status}. {_WHAT_NEXT[found.status]}")
-    operators.store.set_status(tenant, TenantStatus(status))
-    return Output(tenant_told(_known(operators, tenant)), f"The tenant {tenant} is {status}.")
+    TenantStore(database).set_status(tenant, TenantStatus(status))
+    return Output(tenant_told(_known(database, tenant)), f"The tenant {tenant} is {status}.")
 
 
-@tenants.command(audit=Audited("tenant.exported"))
-def export(here: Here, operators: _Operators, tenant: str, file: Path) -> Output:
+@tenants.command(audit=AuditedAs("tenant.exported"))
+def export(here: Here, database: Database, tenant: str, file: Path) -> Output:
     """Write a tenant's files, skills and list of runs to one zip, without secrets.
 
     tenant: its id, as `sealab tenants list` shows it
@@ -122,10 +99,10 @@ def export(here: Here, operators: _Operators, tenant: str, file: Path) -> Output
     """
     from ...use_cases.tenants.exporting import export_tenant
 
-    home, found = _home(here, tenant), _known(operators, tenant)
+    home, found = _home(here, tenant), _known(database, tenant)
     if found.status in {"deleting", "deleted"}:
         raise UsageError(f"The tenant {tenant} is {found.status}, so there is nothing to export.")
-    manifest = export_tenant(here.settings, home, operators.database, file)
+    manifest = export_tenant(here.settings, home, database, file)
     here.told |= _flat({name: each for name, each in manifest.items() if name not in {"left_out", "renamed"}})
     left_out = manifest["left_out"]
     lines = [f"{manifest['files']} files of {tenant} are in {file}; its manifest.json says what else."]
@@ -134,8 +111,8 @@ def export(here: Here, operators: _Operators, tenant: str, file: Path) -> Output
     return Output(manifest, lines)
 
 
-@tenants.command(audit=Audited("tenant.deleted", only_with="yes"))
-def delete(here: Here, operators: _Operators, tenant: str, *, yes: bool = False) -> Output:
+@tenants.command(audit=AuditedAs("tenant.deleted", only_with="yes"))
+def delete(here: Here, database: Database, tenant: str, *, yes: bool = False) -> Output:
     """Remove a tenant with everything of it, for good, and print the proof.
 
     tenant: its id, as `sealab tenants list` shows it
@@ -144,14 +121,14 @@ def delete(here: Here, operators: _Operators, tenant: str, *, yes: bool = False)
     from ...use_cases.tenants.deleting import delete_tenant
 
     home = _home(here, tenant)
-    _known(operators, tenant)
+    _known(database, tenant)
     if not yes:
         raise UsageError(
             f"This would remove all of {tenant} for good; `sealab tenants show {tenant}` counts it, and `export` "
             "writes it to a file. Add --yes to do it."
         )
-    with trail_beside(Home(home.operators_root), here.settings, lambda: operators.database) as audit:
-        proof = delete_tenant(here.settings, home, operators.database, replace(audit, tenant=tenant))
+    with trail_beside(Home(home.operators_root), here.settings, lambda: database) as audit:
+        proof = delete_tenant(here.settings, home, database, replace(audit, tenant=tenant))
     here.told |= _flat(proof)
     return Output(proof, f"The tenant {tenant} is removed. The proof: {json.dumps(proof)}")
 
@@ -160,13 +137,12 @@ def _home(here: Here, tenant: str) -> Home:
     return here.home.of_tenant(tenant_name(tenant))
 
 
-def _known(operators: _Operators, tenant: str) -> Tenant:
-    from ....skills_db.tenants.tenant_store import Tenant, TenantStatus
+def _known(database: Database, tenant: str) -> Tenant:
     from ...use_cases.tenants.deleting import known_tenant
 
     if tenant == DEFAULT_TENANT:
         return Tenant(DEFAULT_TENANT, 0.0, TenantStatus.ACTIVE, 0.0)
-    return known_tenant(operators.database, tenant)
+    return known_tenant(database, tenant)
 
 
 def tenant_told(tenant: Tenant) -> dict[str, object]:

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -228,7 +229,5 @@ def counted(count: object, thing: str) -> str:
 
 def nearest(given: str, known: Iterable[str]) -> str:
     """Return the question that names what was meant, or nothing."""
-    from difflib import get_close_matches
-
     close = get_close_matches(given, [*known], n=1)
     return f" Did you mean {close[0]}?" if close else ""

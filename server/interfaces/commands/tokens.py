@@ -3,51 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ....skills_db.tokens import TokenStore
 from ...base.errors import UsageError
 from ...base.identity import DEFAULT_TENANT, Right
 from ...governance.access.names import DEFAULT_SCOPE, principal_name, rights_of, tenant_name
 from ...governance.access.token_text import digest_of, new_token
-from .command import Audited, Group
-from .opened import trail_beside
+from .command import AuditedAs, Group
+from .opened import opened_operators, trail_beside
 from .terminal import Here, Output, moment, print_error, span_of
 
 if TYPE_CHECKING:
     from ....skills_db.engine import Database
-    from ....skills_db.tokens import StoredToken, TokenStore
+    from ....skills_db.tokens import StoredToken
     from ...use_cases.tenants.sign_outs import SignedOut
 
 _NEVER = "never"
 
 
-@dataclass(frozen=True, slots=True)
-class _Operators:
-    """The open database of the operator's home, and the tokens in it."""
-
-    database: Database
-    store: TokenStore
+tokens = Group(opens=opened_operators)
 
 
-@contextmanager
-def _opened(here: Here) -> Iterator[_Operators]:
-    from ....skills_db.tokens import TokenStore
-    from ...use_cases.tenants.contents import operators_database
-
-    with operators_database(here.settings, here.home) as database:
-        yield _Operators(database, TokenStore(database))
-
-
-tokens = Group(opens=_opened)
-
-
-@tokens.command(audit=Audited("token.created"))
+@tokens.command(audit=AuditedAs("token.created"))
 def create(
     here: Here,
-    opened: _Operators,
+    database: Database,
     name: str,
     *,
     scope: Sequence[str] = (),
@@ -68,7 +51,7 @@ def create(
     name, tenant = principal_name(name), tenant_name(tenant)
     rights = rights_of([part.strip() for each in scope or [DEFAULT_SCOPE] for part in each.split(",")])
     now, token = time.time(), new_token()
-    made = opened.store.put(
+    made = TokenStore(database).put(
         digest_of(token),
         name=name,
         tenant=tenant,
@@ -91,12 +74,12 @@ def create(
 
 
 @tokens.command()
-def list_(_here: Here, opened: _Operators, *, tenant: str | None = None) -> Output:
+def list_(_here: Here, database: Database, *, tenant: str | None = None) -> Output:
     """List all tokens, without the tokens themselves.
 
     tenant: those of one tenant
     """
-    stored = opened.store.listed(None if tenant is None else tenant_name(tenant))
+    stored = TokenStore(database).listed(None if tenant is None else tenant_name(tenant))
     told = [token_told(each) for each in stored]
 
     def shown() -> None:
@@ -108,13 +91,13 @@ def list_(_here: Here, opened: _Operators, *, tenant: str | None = None) -> Outp
     return Output({"count": len(told), "tokens": told}, shown if told else "There is no token.")
 
 
-@tokens.command(audit=Audited("token.revoked"))
-def revoke(here: Here, opened: _Operators, token: str) -> Output:
-    """Have a token count no more, within a second in a running server.
+@tokens.command(audit=AuditedAs("token.revoked"))
+def revoke(here: Here, database: Database, token: str) -> Output:
+    """Revoke a token, within a second in a running server.
 
     token ID: the id of `sealab tokens list`, or a name that only one token has
     """
-    store, now = opened.store, time.time()
+    store, now = TokenStore(database), time.time()
     found = store.named(token, now)
     if not found:
         raise UsageError(f"There is no token {token}. `sealab tokens list` shows those that there are.")
@@ -126,7 +109,7 @@ def revoke(here: Here, opened: _Operators, token: str) -> Output:
     here.told |= {"token": stored.id, "of": stored.principal, "tenant": stored.tenant, "was_revoked": not revoked}
     if not here.json:
         print(f"{'Revoked' if revoked else 'It was revoked before'}: {stored.id}, {stored.name}.", flush=True)
-    ended = _signed_out(here, opened, stored, now)
+    ended = _signed_out(here, database, stored, now)
     if ended.not_revoked:
         print_error(
             f"Of these, {ended.not_revoked} were not revoked by their issuers, which could not be reached, have no "
@@ -141,17 +124,17 @@ def revoke(here: Here, opened: _Operators, token: str) -> Output:
     )
 
 
-def _signed_out(here: Here, opened: _Operators, token: StoredToken, now: float) -> SignedOut:
+def _signed_out(here: Here, database: Database, token: StoredToken, now: float) -> SignedOut:
     """End the sign-ins of a token's principal where it has no other token that counts."""
     from ...use_cases.tenants.sign_outs import SignedOut, principal_signed_out
 
-    others = opened.store.listed(token.tenant)
+    others = TokenStore(database).listed(token.tenant)
     if any(each.principal == token.principal and each.is_valid(now) for each in others):
         return SignedOut()
-    with trail_beside(here.home, here.settings, lambda: opened.database) as audit:
+    with trail_beside(here.home, here.settings, lambda: database) as audit:
         own = replace(audit, tenant=token.tenant)
         home = here.home.of_tenant(token.tenant)
-        return principal_signed_out(here.settings, home, opened.database, token.principal, own)
+        return principal_signed_out(here.settings, home, database, token.principal, own)
 
 
 def _end_of(text: str, now: float) -> float | None:

@@ -147,7 +147,7 @@ async def generate(
     style: what the models are
     """
     await registry.list_unlisted()
-    catalog, learned = await registry.catalog(), await registry.learned()
+    catalog, learned = await registry.catalog(), await registry.learned.types()
     for each in server:
         if each not in catalog.servers():
             raise UsageError(f"There is no server {each!r}. There are {', '.join(catalog.servers()) or 'none'}.")
@@ -225,7 +225,7 @@ async def learn(
     if from_ is not None:
         return await _learned_all(registry, from_, force=force)
     tool = await _learned_one(registry, str(name), _object(arguments), _options(words), force=force)
-    learned = (await registry.learned()).get(tool.full_name)
+    learned = (await registry.learned.types()).get(tool.full_name)
     signature = (await registry.describer()).signature(tool)
     is_published = says_shape(tool.output_schema)
     if is_published:

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 
+from ....skills_db.vault_root import is_wrapped
 from ...base.errors import Exit, UsageError
-from .command import Audited, Group
+from ...privacy.tokens.keys import rotate as rotated
+from ...use_cases.tenants.contents import operators_database
+from .command import AuditedAs, Group
 from .terminal import Here, Output, print_error
 
 vault = Group()
 
 
-@vault.command(audit=Audited("key.rotated"))
+@vault.command(audit=AuditedAs("key.rotated"))
 def rotate(here: Here) -> Output | int:
     """Give the vault, journals, sign-ins and the audit log another key, of which those of tenants are derived.
 
     Servers that run go on. A key that VAULT_KEY gives is printed, this once, to be put in its place.
     """
-    from ....skills_db.vault_root import is_wrapped
-    from ...privacy.tokens.keys import rotate as rotated
-    from ...use_cases.tenants.contents import operators_database
-
     if here.names_tenant:
         raise UsageError("Keys of tenants follow from the operator's. Leave --tenant out.")
 

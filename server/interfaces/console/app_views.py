@@ -28,7 +28,7 @@ from ...governance.scopes import caller_of, principal_of
 if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
-    from ....skills_db.journal.records import Journal as RunRecord
+    from ....skills_db.journal.records import StoredJournal
     from ...use_cases.journal.transcript import Transcript
 
 PAGE = f"{VIEWS}run"
@@ -103,7 +103,7 @@ class RunViews(Extension):
         whole = await hidden_transcript(self._app.privacy, record)
         return {"tenant": self._app.home.tenant, **whole, "approvals": told["approvals"]}
 
-    def _record(self, run_id: str, scope: str | None) -> RunRecord:
+    def _record(self, run_id: str, scope: str | None) -> StoredJournal:
         from ...use_cases.runs.background.background_listing import recorded_run
 
         journals = self._app.journal.store()

@@ -42,7 +42,7 @@ from .acts import ACTS, Act, leave_line
 from .pages import PAGES, Data, Page
 from .questions import TAKES_REASON
 from .rendering import rendered, stylesheet
-from .sessions import SESSION_SECONDS, Session, Sessions
+from .sessions import SESSION_SECONDS, ConsoleSession, ConsoleSessions
 from .views import OfApp, View, Viewer
 
 COOKIE = "sealab-console"
@@ -118,7 +118,7 @@ class Console(Generic[S]):
         self._tenants = tenants
         self._authentication = authentication
         operators = tenants.own.app
-        self.sessions = Sessions(operators.database, operators.privacy.key)
+        self.sessions = ConsoleSessions(operators.database, operators.privacy.key)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -196,7 +196,7 @@ class Console(Generic[S]):
         session = await asyncio.to_thread(self.sessions.begun, token, judged)
         return await self._begun(asked, session, judged, "console")
 
-    async def _begun(self, asked: _Asked, session: Session, identity: Identity, method: str) -> Response:
+    async def _begun(self, asked: _Asked, session: ConsoleSession, identity: Identity, method: str) -> Response:
         audit = self._tenants.own.app.audit
         audit.signed_in(identity, method)
         await audit.kept()

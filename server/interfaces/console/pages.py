@@ -13,14 +13,14 @@ from functools import partial
 from typing import cast
 
 from ....sandbox.job import Json
-from ....skills_db.audit.audit_store import Wanted as WantedLines
+from ....skills_db.audit.audit_store import LineFilter
 from ....skills_db.tenants.tenant_store import TenantStore
 from ....skills_db.tokens import TokenStore
 from ...base.errors import RequestRefused, UsageError
 from ...base.identity import DEFAULT_TENANT, Right
 from ...base.settings import shown_settings, sources_of
 from ...governance.audit.audit_log import audit_store
-from ...use_cases.runs.background.background_listing import STATUSES, Wanted
+from ...use_cases.runs.background.background_listing import STATUSES, RunFilter
 from ...use_cases.skills import use_cases as skills
 from ...use_cases.upstream_tools import discovery
 from ..commands.audit import line_told
@@ -76,7 +76,7 @@ async def _runs(view: View) -> Data:
     return {"count": len(told), "runs": told}
 
 
-def wanted_runs(view: View) -> Wanted:
+def wanted_runs(view: View) -> RunFilter:
     """Return which runs a query asks for. Raises `UsageError`."""
     query = view.query
     outcome, limit = query.get("outcome") or None, query.get("limit") or "50"
@@ -85,7 +85,7 @@ def wanted_runs(view: View) -> Wanted:
     if not limit.isdecimal() or not 0 < int(limit) <= _LINES * 10:
         raise UsageError(f"limit cannot be {limit}. Give a number from 1 to {_LINES * 10}.")
     since, before = query.get("since") or None, query.get("before") or None
-    return Wanted(
+    return RunFilter(
         query.get("who") or None,
         query.get("tool") or None,
         outcome,
@@ -105,19 +105,19 @@ def run_told(view: View, here: HereInServer) -> Data:
     """Return what a run did, and each line of it in the audit log. Blocks. Raises `JournalNotFound`."""
     run_id = view.named["run"]
     tenant = view.reach(here, run_id)
-    wanted = WantedLines(tenant=tenant, run=run_id, limit=_LINES * 10)
+    wanted = LineFilter(tenant=tenant, run=run_id, limit=_LINES * 10)
     with home_of_run(here, run_id) as home:
         try:
             told: Mapping[str, object] = hidden_run(home, run_id)
         except RequestRefused as error:  # it waits, and has no journal yet
-            listed = told_runs(here, Wanted(unended=True, scope=view.viewer.scope, limit=_LINES * 10))
+            listed = told_runs(here, RunFilter(unended=True, scope=view.viewer.scope, limit=_LINES * 10))
             told = next((each for each in listed if each["run_id"] == run_id), {"run_id": run_id})
             told = {**told, "incomplete": str(error)}
     waits = [each for each in questions(here, view.viewer) if each["run_id"] == run_id]
     return {**told, "approvals": waits, "account": _lines_of(view, wanted)}
 
 
-def _lines_of(view: View, wanted: WantedLines) -> list[dict[str, object]]:
+def _lines_of(view: View, wanted: LineFilter) -> list[dict[str, object]]:
     app = view.operators
     return [line_told(line) for line in audit_store(app.database, app.privacy.key)().lines(wanted)]
 
@@ -198,7 +198,7 @@ async def _audit(view: View) -> Data:
     query, own = view.query, view.viewer.identity.tenant
     tenant = query.get("tenant") or None if view.viewer.is_operator else own
     since = query.get("since") or None
-    wanted = WantedLines(
+    wanted = LineFilter(
         since_us=None if since is None else int(moment_of(since, "since") * 1_000_000),
         tenant=tenant,
         principal=query.get("who") or None,

@@ -44,7 +44,7 @@ class Timeline(NamedTuple):
     ms: float
 
 
-class Table(NamedTuple):
+class ResultTable(NamedTuple):
     """A result as rows."""
 
     columns: tuple[str, ...]
@@ -71,7 +71,7 @@ def timeline(run: Mapping[str, Json]) -> Timeline | None:
     return Timeline(tuple(bars), WIDTH, len(ends) * _LANE, whole)
 
 
-def table(value: Json) -> Table | None:
+def table(value: Json) -> ResultTable | None:
     """Return a list of objects as rows, None for any other value."""
     if not isinstance(value, list) or not value or not all(isinstance(each, dict) for each in value):
         return None
@@ -80,7 +80,7 @@ def table(value: Json) -> Table | None:
     if len(columns) > _COLUMNS_MAX:
         return None
     shown = tuple(tuple(row.get(name) for name in columns) for row in rows[:ROWS_MAX])
-    return Table(columns, shown, len(rows))
+    return ResultTable(columns, shown, len(rows))
 
 
 def text(value: object) -> str:

@@ -42,7 +42,7 @@ _SECRET = re.compile(r"[\w-]{43}")
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class ConsoleSession:
     """A browser that is known: by `token`, or without one as the operator, who took a link."""
 
     secret: str
@@ -59,7 +59,7 @@ class Session:
         return hmac.compare_digest(self.form_mark.encode(), mark.encode("utf-8", "surrogatepass"))
 
 
-class Sessions:
+class ConsoleSessions:
     """The sessions and links of one home, in the operator's database, so that any server of it knows them."""
 
     def __init__(self, database: Callable[[], Database], key: Callable[[], bytes]) -> None:
@@ -73,7 +73,7 @@ class Sessions:
             kept["links"][_digest(secret)] = {"expires": time.time() + LINK_SECONDS}
         return secret
 
-    def taken(self, link: str) -> Session | None:
+    def taken(self, link: str) -> ConsoleSession | None:
         """Return the operator's session for the secret of a link, which ends with that; None where it is none."""
         if _SECRET.fullmatch(link) is None or self._kept("links", link) is None:
             return None
@@ -81,9 +81,9 @@ class Sessions:
             is_open = kept["links"].pop(_digest(link), None) is not None
         return self.begun(None) if is_open else None
 
-    def begun(self, token: str | None, identity: Identity = LOCAL_IDENTITY) -> Session:
+    def begun(self, token: str | None, identity: Identity = LOCAL_IDENTITY) -> ConsoleSession:
         """Return a new session of whom the token stands for."""
-        session = Session(secrets.token_urlsafe(32), token, time.time() + SESSION_SECONDS)
+        session = ConsoleSession(secrets.token_urlsafe(32), token, time.time() + SESSION_SECONDS)
         digest = _digest(session.secret)
         whose = _digest(json.dumps([identity.tenant, identity.principal]))
         entry: dict[str, object] = {"expires": session.expires, "whose": whose}
@@ -97,7 +97,7 @@ class Sessions:
                 del sessions[oldest]
         return session
 
-    def found(self, secret: str) -> Session | None:
+    def found(self, secret: str) -> ConsoleSession | None:
         """Return the session of a browser, None where it has none, or it ended."""
         if _SECRET.fullmatch(secret) is None:
             return None
@@ -109,10 +109,10 @@ class Sessions:
             token = None if sealed is None else self._seal().opened(b64decode(str(sealed)), _digest(secret)).decode()
         except SealBroken:
             return None
-        return Session(secret, token, cast("float", entry["expires"]))
+        return ConsoleSession(secret, token, cast("float", entry["expires"]))
 
-    def end(self, session: Session) -> None:
-        """Have a session end."""
+    def end(self, session: ConsoleSession) -> None:
+        """End a session."""
         with self._editing() as kept:
             kept["sessions"].pop(_digest(session.secret), None)
 

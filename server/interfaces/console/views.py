@@ -16,7 +16,7 @@ from ...base.identity import DEFAULT_TENANT, LOCAL_IDENTITY, Identity, Right
 from ...governance.caller import LOCAL, Caller
 from ...governance.scopes import of_principal
 from ..commands.opened import HereInServer, OpenedHome, home_of_run
-from .sessions import Session
+from .sessions import ConsoleSession
 
 _T = TypeVar("_T")
 
@@ -43,7 +43,7 @@ class Viewer:
     """
 
     identity: Identity
-    session: Session | None = None
+    session: ConsoleSession | None = None
 
     @property
     def is_operator(self) -> bool:

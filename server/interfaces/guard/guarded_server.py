@@ -28,7 +28,7 @@ from ....tools_registry.json_lines import LARGE_CHARS, Lines, TooLong
 from ....tools_registry.upstream.message_faults import MESSAGE_BYTES_MAX
 from ....tools_registry.upstream.reading import as_sent
 from ....tools_registry.upstream.stdio_transport import end_process, start_process
-from ....tools_registry.upstream.transports import Watch, opened
+from ....tools_registry.upstream.transports import InputWatch, opened
 from ...use_cases.upstream_tools.large_json import read_large, with_checkpoints
 from .messages import Message, mapping, method_of, params_of, written
 
@@ -75,7 +75,7 @@ class GuardedServer(Protocol):
         ...
 
     async def fate(self) -> str:
-        """Say how it ended, once it has."""
+        """Return how it ended, once it has."""
         ...
 
 
@@ -107,7 +107,7 @@ class ServerProcess:
                 await self._process.stdin.send(line)
 
     async def fate(self) -> str:
-        """Say how it ended."""
+        """Return how it ended."""
         with anyio.move_on_after(_EXIT_SECONDS):
             while self._process.returncode is None:  # noqa: ASYNC110 - it has no event of its own end alone
                 await anyio.sleep(_LOOK_SECONDS)
@@ -143,7 +143,7 @@ class ServerAddress:
             await self._write.send(item)
 
     async def fate(self) -> str:
-        """Say how it ended."""
+        """Return how it ended."""
         return "closed the connection"
 
     def _headers(self, message: Message) -> dict[str, str]:
@@ -196,7 +196,7 @@ async def process_of(config: ServerConfig, stderr: TextIO) -> AsyncIterator[Serv
 @asynccontextmanager
 async def address_of(config: ServerConfig, stderr: TextIO) -> AsyncIterator[ServerAddress]:
     """Give the server at an address."""
-    watch = Watch(on_garbage=lambda _error: None, on_end=lambda: None)
+    watch = InputWatch(on_garbage=lambda _error: None, on_end=lambda: None)
     async with opened(
         config, stderr=stderr, auth=None, read_large=read_large, in_thread=with_checkpoints, watch=watch
     ) as streams:

@@ -26,25 +26,25 @@ CONNECTION_CLOSED = -32000
 """The code that the SDKs use where a connection ended before a request was answered."""
 
 
-class Unreadable(ValueError):
+class UnrelayableLine(ValueError):
     """A line is not a message that can be relayed; the text says why, and never what stands in it."""
 
 
 async def read_message(line: bytes) -> Message:
-    """Return the message on a line; a large one is read in a thread. Raises `Unreadable`."""
+    """Return the message on a line; a large one is read in a thread. Raises `UnrelayableLine`."""
     try:
         if len(line) <= LARGE_CHARS:
             value = bounded_json.read(line, values_max=VALUES_MAX)
         else:
             value = await read_large(line.decode())
     except UnicodeDecodeError:
-        raise Unreadable("it is not UTF-8") from None
+        raise UnrelayableLine("it is not UTF-8") from None
     except HostWorkRefused as refused:
-        raise Unreadable(str(refused)) from None
+        raise UnrelayableLine(str(refused)) from None
     except (ValueError, RecursionError) as error:
-        raise Unreadable(f"it is not JSON that can be taken ({_told(error)})") from None
+        raise UnrelayableLine(f"it is not JSON that can be taken ({_told(error)})") from None
     if not isinstance(value, dict):
-        raise Unreadable("it is not a JSON object; batches are not taken")
+        raise UnrelayableLine("it is not a JSON object; batches are not taken")
     return value
 
 

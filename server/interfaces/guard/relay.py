@@ -29,7 +29,7 @@ from .messages import (
     INVALID_REQUEST,
     PARSE_ERROR,
     Message,
-    Unreadable,
+    UnrelayableLine,
     error_answer,
     id_of,
     method_of,
@@ -60,7 +60,7 @@ class Side(Enum):
     SIGNAL = "signal"
 
 
-class Room:
+class RelayLimits:
     """How much may be in work at once."""
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class Relay:
         self._on_their_way: dict[int | str, asyncio.Future[None]] = {}
         self._ordered: asyncio.Future[None] | None = None
         """Done when the last notification has been sent that is waited for."""
-        self._from_client, self._from_server = Room(), Room()
+        self._from_client, self._from_server = RelayLimits(), RelayLimits()
         self._works: set[asyncio.Task[None]] = set()
         self._given: InputLines
         self._answers: OutputLines
@@ -159,12 +159,14 @@ class Relay:
     async def _read_of_client(self, line: bytes) -> Message | None:
         try:
             return await read_message(line)
-        except Unreadable as error:
+        except UnrelayableLine as error:
             what = f"The message cannot be relayed: {error}. Send one JSON object of MCP on each line."
             await self._tell_client(error_answer(Edges.of(line).asks, PARSE_ERROR, what))
             return None
 
-    async def _do(self, work: Coroutine[None, None, None], room: Room, line: bytes | None, *, at_once: bool) -> None:
+    async def _do(
+        self, work: Coroutine[None, None, None], room: RelayLimits, line: bytes | None, *, at_once: bool
+    ) -> None:
         async def done() -> None:
             try:
                 await work
@@ -275,7 +277,7 @@ class Relay:
             if isinstance(line, bytes):
                 return await read_message(line)
             why = f"it is {line.size} bytes large, and at most {MESSAGE_BYTES_MAX} are taken"
-        except Unreadable as error:
+        except UnrelayableLine as error:
             why = str(error)
         if (number := edges.answers) is not None and number in self._asked:
             text = f"The server's answer is withheld, since it cannot be looked through: {why}. Ask for less at once."

@@ -78,7 +78,7 @@ class AttachedServers:
         return _with(greeting, servers, await self._skills(caller_of(ctx)))
 
     def skills_changed(self) -> None:
-        """Have every client notified that listed the skills, or subscribed to changes; returns at once."""
+        """Notify every client that listed the skills or subscribed to changes; returns at once."""
         if not self._tells_soon:
             self._tells_soon = True
             task = asyncio.create_task(self._tell_of_skills())

@@ -18,7 +18,7 @@ from ...use_cases.runs.background.background import Background
 from ...use_cases.runs.background.background_reports import Answered, Approval
 from ...use_cases.runs.report import Report
 from .answers import RunAnswers
-from .elicitation import Client, Conversations, can_be_asked, may_approve, only_opens_links
+from .elicitation import Client, Elicitations, can_be_asked, may_approve, only_opens_links
 from .strict_tool import mcp_tool
 
 
@@ -62,7 +62,7 @@ class RunTools:
     """
 
     background: Background
-    conversations: Conversations
+    conversations: Elicitations
     answers: RunAnswers
 
     @mcp_tool(

@@ -41,7 +41,7 @@ from ...governance.scopes import caller_of
 from ...use_cases.replicas.replica_errors import OutcomeUnknown
 from ...use_cases.runs.background.background_reports import RunState
 from .draining import LASTING_SECONDS, Peer
-from .sent_calls import SentBefore, SentCall, joined
+from .sent_calls import EarlierCalls, SentCall, joined
 
 ANSWER_SECONDS = 300.0
 """How long a user may take to answer; after that nobody answers."""
@@ -200,7 +200,7 @@ class _Suspended:
         return not any(peer.broke_at is not None or each.broke_at is None for each in self.peers - {peer})
 
     def give_up(self) -> None:
-        """Have nobody answer what is asked, now and later."""
+        """Leave what is asked unanswered, now and later."""
         self.absent = True
         for question in self.questions.values():
             if not question.answered.done():
@@ -208,7 +208,7 @@ class _Suspended:
 
 
 @dataclass(slots=True)
-class Conversations:
+class Elicitations:
     """All work of one server that waits for a user."""
 
     suspended: dict[str, _Suspended] = field(default_factory=dict)
@@ -217,7 +217,7 @@ class Conversations:
 
     sent: list[_Suspended] = field(default_factory=list)
     """What calls that are sent again may join."""
-    before: SentBefore | None = None
+    before: EarlierCalls | None = None
     """The calls with keys that are not under way here."""
     told: Callable[[Context[Any, Any], RunState], CallToolResult] | None = None
     """Returns the answer of the run of such a call."""
@@ -301,7 +301,7 @@ class Conversations:
         return answer
 
     def _drop(self, held: _Suspended) -> None:
-        """Have no call join work that has ended, unless its stream broke: for a while after that."""
+        """Let no call join work that has ended, unless its stream broke: for a while after that."""
         if held not in self.sent or held.task is None or not held.task.done() or not held.newest.gone:
             return
         if held.dropping is not None:
@@ -313,7 +313,7 @@ class Conversations:
         self.sent.remove(held)
 
     def _bound(self, sent: SentCall) -> None:
-        """Have no call join the oldest of a caller whose streams broke, beyond what is kept, and end their runs."""
+        """Let no call join the oldest of a caller whose streams broke, beyond what is kept, and end their runs."""
         count = size = 0
         scope = sent.caller.scope
         broken = [each for each in self.sent if each.sent is not None and each.sent.caller.scope == scope]

@@ -225,13 +225,13 @@ def _line(tool: Mapping[str, object]) -> str:
 
 
 def _unreachable_lines(answer: Mapping[str, object]) -> list[str]:
-    """Say of each server whose tools are not known why that is so: many clients give models the text alone."""
+    """Return why the tools of servers are not known, one line each: many clients give models the text alone."""
     unreachable = cast("Mapping[str, str]", answer.get("unreachable", {}))
     return [f"unreachable: {server}: {reason}" for server, reason in unreachable.items()]
 
 
 def _standing_lines(found: Mapping[str, object]) -> list[str]:
-    """Say of each server that fails why, and which tools it lists that cannot be offered."""
+    """Return why servers fail, and which of their tools cannot be offered, one line each."""
     unreachable, lines = cast("Mapping[str, str]", found.get("unreachable", {})), _unreachable_lines(found)
     for each in cast("list[ServerStanding]", found.get("servers", [])):
         if each["last_error"] and each["name"] not in unreachable and each["state"] != "quarantined":

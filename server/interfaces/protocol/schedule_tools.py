@@ -16,7 +16,7 @@ from ...governance.questions import Question
 from ...governance.scopes import caller_of
 from ...use_cases.skills.schedules import ListedSchedule, RemovedSchedule, ScheduleList, ScheduleRequest, Schedules
 from .answers import READS, OptionalText, OptionalWhole, Variables, answered
-from .elicitation import Client, Conversations
+from .elicitation import Client, Elicitations
 from .strict_tool import mcp_tool
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class ScheduleTools:
     """The tools that have skills run at set times."""
 
     schedules: Schedules
-    conversations: Conversations
+    conversations: Elicitations
 
     @mcp_tool(_WRITES, rest="list_schedules()")
     async def add_schedule(

@@ -119,7 +119,7 @@ class SentCall:
 
 
 @dataclass(frozen=True, slots=True)
-class SentBefore:
+class EarlierCalls:
     """The calls with keys that any server of this database had, also before it started."""
 
     background: Background
@@ -158,7 +158,7 @@ class SentBefore:
 
     @asynccontextmanager
     async def kept(self, sent: SentCall) -> AsyncIterator[None]:
-        """Have a call that waits for its turn here not be taken for one whose process is gone."""
+        """Renew the mark of a call that waits here, so that its process does not count as gone."""
         keeping = asyncio.ensure_future(self._keep(sent, asyncio.current_task()))
         try:
             yield
@@ -184,7 +184,7 @@ class SentBefore:
         return await self._ask(lambda store: store.keep_sent(scope, mark, run_id, ran=ran))
 
     async def forget(self, sent: SentCall) -> None:
-        """Have a call be new once more, of which nothing ran."""
+        """Make a call new once more, of which nothing ran."""
         scope, mark, run_id = sent.caller.scope, _digest(str(sent.key)), str(sent.run_id)
         await self._ask(lambda store: store.forget_sent(scope, mark, run_id))
 

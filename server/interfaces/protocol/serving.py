@@ -95,7 +95,7 @@ def mcp_server(
 
     @server.resource("resource://sealab/capabilities", mime_type="text/plain")
     def capabilities() -> str:
-        """Say what the code run by execute_code can use."""
+        """Return what the code run by execute_code can use."""
         from ....sandbox.guest_names import importable_modules
 
         wider = [f'isolation="{isolation}"' for isolation in app.pools.offered if isolation is not Isolation.RESTRICTED]

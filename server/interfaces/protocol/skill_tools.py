@@ -38,7 +38,7 @@ from .answers import (
     parsed_if_text,
     query_note,
 )
-from .elicitation import Client, Conversations
+from .elicitation import Client, Elicitations
 from .sent_calls import SentCall
 from .strict_tool import mcp_tool
 
@@ -55,7 +55,7 @@ class SkillTools:
     """The tools that save, load, list, run and delete skills."""
 
     context: SkillContext
-    conversations: Conversations
+    conversations: Elicitations
     answers: RunAnswers
 
     @mcp_tool(

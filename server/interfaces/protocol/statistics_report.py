@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from ....sandbox.confine.levels import LayerFinding, Level, Probe
 from ....sandbox.host.pool import PoolStats
 from ....sandbox.host.repl_sessions import SessionState
-from ....sandbox.job import Held, Isolation
+from ....sandbox.job import Isolation, SessionVariable
 from ....skills_db.errors import SkillsDbError
 from ...app import App
 from ...base.errors import HostWorkBusy
@@ -20,7 +20,7 @@ from ...base.host_work import Kind, in_thread
 from ...base.stats.run_stats import Process, Runs, processes_now
 from ...governance.caller import Caller
 from ...governance.shares.shares import SharesReport
-from ...use_cases.upstream_tools.registry import RegistryReport
+from ...use_cases.upstream_tools.registry_report import RegistryReport
 
 DATABASE_SECONDS = 5.0
 """How long the database may take to count; after that, everything else is reported."""
@@ -250,7 +250,7 @@ def _session(isolation: Isolation, session: SessionState) -> SessionHolds:
     )
 
 
-def _held(held: Held) -> HeldReport:
+def _held(held: SessionVariable) -> HeldReport:
     told = HeldReport(name=held.name, kind=held.kind, bytes=held.bytes)
     if held.extent:
         told["extent"] = held.extent

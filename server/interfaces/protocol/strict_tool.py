@@ -217,7 +217,7 @@ class StrictTool(Tool):
         return tool
 
     def bound(self, chars_max: int) -> StrictTool:
-        """Have no answer be longer than so many characters, but for the shape that its schema promises."""
+        """Bound answers to so many characters, except for the shape that their schema promises."""
         self._chars_max = chars_max
         return self
 

@@ -33,11 +33,11 @@ from .answers import (
     answered,
 )
 from .background_tools import RunReport, RunTools
-from .elicitation import Client, Conversations
+from .elicitation import Client, Elicitations
 from .privacy_tools import PrivacyTools
 from .registry_tools import RegistryTools
 from .schedule_tools import ScheduleTools
-from .sent_calls import SentBefore, SentCall
+from .sent_calls import EarlierCalls, SentCall
 from .skill_tools import SkillTools
 from .statistics_report import Statistics, statistics_of
 from .strict_tool import StrictTool, mcp_tool, tools_by
@@ -89,7 +89,7 @@ def tools_of(app: App) -> list[StrictTool]:
     def told(ctx: Context[Any, Any], state: RunState) -> CallToolResult:
         return answers.of_state(state, connection_of(ctx.request_context))
 
-    conversations = Conversations(before=SentBefore(app.background), told=told)
+    conversations = Elicitations(before=EarlierCalls(app.background), told=told)
     if settings.surface is Surface.BRIDGE:
         tools = tools_by(BridgeTools(app, conversations, answers))
         tools["run_python"].description = RUN_PYTHON
@@ -147,7 +147,7 @@ class _Runs:
     """Runs code for a tool."""
 
     app: App
-    conversations: Conversations
+    conversations: Elicitations
     answers: RunAnswers
 
     async def _run(

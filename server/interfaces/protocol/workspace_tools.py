@@ -14,7 +14,7 @@ from mcp.types import CallToolResult, ToolAnnotations
 from typing_extensions import TypedDict
 
 from ....sandbox.job import Isolation
-from ....workspace.store import Contents, Workspace
+from ....workspace.store import FileSlice, Workspace
 from ...base.host_work import Kind, in_thread
 from ...base.settings import OutputFormat
 from ...governance.caller import Caller
@@ -186,7 +186,7 @@ def _picture_answer(filename: str, picture: Picture) -> CallToolResult:
     return shown
 
 
-def _short_text(read: Contents, offset: int, limit: int, encoding: Encoding) -> str:
+def _short_text(read: FileSlice, offset: int, limit: int, encoding: Encoding) -> str:
     """Return the beginning of what was read; where more follows, it ends with the call that reads on."""
     text = read.content[:SHOWN_CHARS]
     if len(read.content) <= SHOWN_CHARS and not read.truncated:

@@ -102,7 +102,7 @@ class _BoundedExpression:
 
 
 def _fetch_no_suffixes() -> None:
-    """Have Presidio's recognizer of mail addresses use the list of suffixes that its package brings."""
+    """Make Presidio's recognizer of mail addresses use the list of suffixes that its package brings."""
     import tldextract.tldextract as domains
 
     domains.TLD_EXTRACTOR = domains.TLDExtract(suffix_list_urls=(), cache_dir=None)

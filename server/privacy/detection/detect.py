@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import regex
 
-from .findings import ENTRY_POINTS, THING, TYPE_NAME, DetectionFailed, Finding, Found, KeyedText, PiiType
+from .findings import ENTRY_POINTS, THING, TYPE_NAME, DetectionFailed, Finding, KeyedText, PiiType, TableFindings
 from .fitting import Allowed, disjoint, fitted, same_values, without_names_of_code
 from .keys import KEYS_OF_THINGS, LIKELY, FieldVerdict, in_words, judge
 from .recognizers.addresses import addresses
@@ -272,7 +272,7 @@ class Detector:
         findings = self._closed("".join(pieces), told)
         return list(_by_leaf(leaves, starts, findings))
 
-    def find_column(self, path: tuple[str, ...], texts: Sequence[str], headings: Sequence[str] = ()) -> Found:
+    def find_column(self, path: tuple[str, ...], texts: Sequence[str], headings: Sequence[str] = ()) -> TableFindings:
         """Return what is personal in different cells of a column below a path; see `samples`. Raises `DetectionFailed`.
 
         `headings` are those of all columns of the table.

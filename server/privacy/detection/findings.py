@@ -72,7 +72,7 @@ class KeyedText:
 
 
 @dataclass(slots=True)
-class Found:
+class TableFindings:
     """Cells that are personal as a whole, by type, and what is personal within others."""
 
     whole: dict[str, list[str]] = field(default_factory=dict)
@@ -96,6 +96,6 @@ class Detection(Protocol):
         """Return the findings of each leaf."""
         ...
 
-    def find_column(self, path: tuple[str, ...], texts: Sequence[str], headings: Sequence[str] = ()) -> Found:
+    def find_column(self, path: tuple[str, ...], texts: Sequence[str], headings: Sequence[str] = ()) -> TableFindings:
         """Return what is personal in different cells of a column."""
         ...

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Generic, Protocol, TypeVar
 
-from .findings import Finding, Found, KeyedText, PiiType
+from .findings import Finding, KeyedText, PiiType, TableFindings
 from .keys import KEYS_OF_THINGS, LIKELY, FieldVerdict, KeyJudge, is_company, is_placeholder
 
 CELLS_SAMPLED = 128
@@ -90,7 +90,7 @@ class ColumnFinder:
         self._detector = detector
         self._column = lru_cache(_COLUMNS_MAX)(lambda _words, thing: _Column(thing))
 
-    def find(self, path: tuple[str, ...], texts: Sequence[str], headings: Iterable[str] = ()) -> Found:
+    def find(self, path: tuple[str, ...], texts: Sequence[str], headings: Iterable[str] = ()) -> TableFindings:
         """Return what is personal in cells, which are different ones, below a path. Raises `DetectionFailed`.
 
         `headings` are those of all columns of the table: beside a price, a name is no person's.
@@ -99,7 +99,7 @@ class ColumnFinder:
         is_thing = thing is not None
         column = self._column(tuple(each for each in path if not each.isdecimal()), thing)
         judge = KeyJudge(path)
-        found = Found()
+        found = TableFindings()
         rest: list[str] = []
         unjudged = self._names(judge, column, texts, found, is_thing=is_thing)
         for text in unjudged:
@@ -112,7 +112,7 @@ class ColumnFinder:
         return found
 
     def _names(
-        self, judge: KeyJudge, column: _Column, texts: Sequence[str], found: Found, *, is_thing: bool
+        self, judge: KeyJudge, column: _Column, texts: Sequence[str], found: TableFindings, *, is_thing: bool
     ) -> Sequence[str]:
         """Take out the cells that are names as most are written, where a sample of these were all people."""
         if len(column.names) < CELLS_SAMPLED:
@@ -133,7 +133,7 @@ class ColumnFinder:
             found.whole.setdefault(str(PiiType.PERSON), []).extend(people)
         return rest
 
-    def _look_at(self, path: tuple[str, ...], column: _Column, texts: Sequence[str], found: Found) -> None:
+    def _look_at(self, path: tuple[str, ...], column: _Column, texts: Sequence[str], found: TableFindings) -> None:
         """Judge cells by those of their form that were looked at before, and look at the others."""
         waiting: list[tuple[str, _CellForm | None]] = []
         for text in texts:
@@ -161,7 +161,11 @@ class ColumnFinder:
         return column.forms.setdefault((name, len(text) if name in _BY_LENGTH else 0), _CellForm(CELLS_SAMPLED))
 
     def _detect(
-        self, path: tuple[str, ...], column: _Column, waiting: Sequence[tuple[str, _CellForm | None]], found: Found
+        self,
+        path: tuple[str, ...],
+        column: _Column,
+        waiting: Sequence[tuple[str, _CellForm | None]],
+        found: TableFindings,
     ) -> None:
         if not waiting:
             return

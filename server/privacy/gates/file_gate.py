@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import IO, cast
 
-from ....workspace.store import Contents, Encoding, Workspace
+from ....workspace.store import Encoding, FileSlice, Workspace
 from ...base.errors import RequestRefused
 from ...base.host_work import Kind, in_thread
 from ..privacy import Privacy
@@ -35,7 +35,7 @@ async def shown_slice(
     offset: int,
     limit: int | None,
     encoding: Encoding,
-) -> Contents:
+) -> FileSlice:
     """Return a slice of a file with tokens in it. Raises `PrivacyFailed`, `RequestRefused`, and what reading raises."""
     read = partial(_read, partial(workspace.read, filename, owner=scope))
     asked = await read(offset, limit, encoding)
@@ -63,7 +63,7 @@ async def shown_slice(
     return replace(asked, filename=await privacy.hide_text(scope, filename), content=content)
 
 
-async def _refuse_packed(privacy: Privacy, scope: str, read: Callable[..., Contents]) -> None:
+async def _refuse_packed(privacy: Privacy, scope: str, read: Callable[..., FileSlice]) -> None:
     """Refuse a packed file with something personal in it: what a slice of it says, the other slices say."""
     file = _Pieces(read)
     beginning = await in_thread(Kind.FILES, partial(file.read, SAMPLE_BYTES))
@@ -72,7 +72,7 @@ async def _refuse_packed(privacy: Privacy, scope: str, read: Callable[..., Conte
 
 
 class _Pieces:
-    def __init__(self, read: Callable[..., Contents]) -> None:
+    def __init__(self, read: Callable[..., FileSlice]) -> None:
         self._read = read
         self._at = 0
 
@@ -104,5 +104,5 @@ def _readings(text_of: Callable[[bytes], str], head: str, around: str) -> str:
     return f"{first_line}\n{text}" if first_line else text
 
 
-async def _read(read: Callable[..., Contents], offset: int, limit: int | None, encoding: Encoding) -> Contents:
+async def _read(read: Callable[..., FileSlice], offset: int, limit: int | None, encoding: Encoding) -> FileSlice:
     return await in_thread(Kind.FILES, partial(read, offset, limit, encoding=encoding))

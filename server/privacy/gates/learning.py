@@ -127,7 +127,7 @@ class Learning:
         return self._seconds + (time.monotonic() - self._since if self._busy else 0.0)
 
     async def add(self, told: Json, tool: str = "") -> None:
-        """Have something learned, which a `tool` gave, once that is not much behind.
+        """Queue what a `tool` gave to be learned, once the queue is short.
 
         Raises `HostCallError` where learning has failed.
         """

@@ -90,7 +90,7 @@ def _told_with(error: BaseException) -> Iterator[BaseException]:
 
 
 def install() -> None:
-    """Have everything that this process logs go through the filter."""
+    """Filter everything that this process logs."""
     for handler in logging.getLogger().handlers:
         if not any(type(each) is WithoutValues for each in handler.filters):
             handler.addFilter(WithoutValues())

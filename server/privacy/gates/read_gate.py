@@ -13,7 +13,7 @@ from functools import partial
 from typing import IO, cast
 
 from ....sandbox.job import Json
-from ....workspace.run_files import RunFiles, Status
+from ....workspace.run_files import PathStatus, RunFiles
 from ...base.host_work import Kind, in_thread
 from ...base.lru import Lru
 from ..privacy import Privacy
@@ -51,7 +51,7 @@ def _digest(mark: str) -> bytes:
 async def learn_path(
     privacy: Privacy, scope: str, files: RunFiles, path: str, known: LearnedFiles, *, run_tokens: RunTokens | None
 ) -> None:
-    """Have what is personal in a file, or in the names of a folder, known before code has it; once for each content.
+    """Learn what is personal in a file, or in the names of a folder, before code has it; once for each content.
 
     `known` holds what the run has learned so far. Raises `PrivacyFailed`, and what the workspace raises.
     """
@@ -69,7 +69,7 @@ async def learn_path(
 
 
 async def learn_file(privacy: Privacy, scope: str, file: IO[bytes], *, run_tokens: RunTokens | None) -> None:
-    """Have what is personal in a file known, also where it is packed. Raises `PrivacyFailed`."""
+    """Learn what is personal in a file, also where it is packed. Raises `PrivacyFailed`."""
     texts = privacy.detectors.texts_of(file)
     try:
         while (text := await in_thread(Kind.FILES, partial(next, texts, None))) is not None:
@@ -80,7 +80,7 @@ async def learn_file(privacy: Privacy, scope: str, file: IO[bytes], *, run_token
 
 
 class _File(io.RawIOBase):
-    def __init__(self, files: RunFiles, path: str, status: Status) -> None:
+    def __init__(self, files: RunFiles, path: str, status: PathStatus) -> None:
         super().__init__()
         self._files, self._path = files, path
         self._status = files.open(path, "r")

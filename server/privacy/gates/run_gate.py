@@ -24,7 +24,7 @@ from ....workspace.run_files import HERE
 from ...base.errors import PrivacyFailed, ServerError
 from ...base.host_call import Answer, Answers, HostCall
 from ...base.host_work import Account, charged_to
-from ...governance.caller import RUNNING, Caller, Progress
+from ...governance.caller import RUNNING, Caller, OnProgress
 from ...governance.questions import Question, Reply
 from ..privacy import FileText, Privacy, is_harmless
 from ..reading.file_texts import is_packed
@@ -245,7 +245,7 @@ class Gate:
         if not is_harmless(told):
             await self._learning.add(told, tool)
 
-    def hiding_progress(self, progress: Progress | None) -> Progress | None:
+    def hiding_progress(self, progress: OnProgress | None) -> OnProgress | None:
         """Return what reports progress, with tokens in each message. A message that cannot be filtered is left out."""
         if progress is None or not self._privacy.filters:
             return progress

@@ -14,14 +14,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ....skills_db.vault_entries import Note
 from ...base.lru import Lru
 from ...base.write_behind import WriteBehind
 from ...governance.scopes import tokens_of
 
 if TYPE_CHECKING:
-    from ....skills_db.vault import Note, Vault
+    from ....skills_db.vault import Vault
 
-Told = Callable[[str, str, str, Mapping[str, int], str, str], None]
+OnTypes = Callable[[str, str, str, Mapping[str, int], str, str], None]
 """Told whose values, what was done with them, where they went, how many of each type, by which run and which rule."""
 
 PAUSE_SECONDS = 0.5
@@ -31,7 +32,7 @@ PAUSE_SECONDS = 0.5
 class AuditNotes:
     """The lines that wait to be written; safe to use from several threads."""
 
-    def __init__(self, vault: Callable[[], Vault], told: Told | None = None) -> None:
+    def __init__(self, vault: Callable[[], Vault], told: OnTypes | None = None) -> None:
         """Make it; `vault` is asked for when there is something to write, and may block.
 
         `told` is told of each at once: the audit log of the server keeps those that let values out, for good.
@@ -47,7 +48,7 @@ class AuditNotes:
     def add(
         self, scope: str, action: str, destination: str, counts: Mapping[str, int], *, run: str = "", rule: str = ""
     ) -> None:
-        """Have it noted that something was done with so many values of each type, by a run if one did.
+        """Queue a note that something was done with so many values of each type, by a run if one did.
 
         `scope` is that of the caller: the audit log says who it was, the vault whose tokens these are. `rule` names
         what refused them, for the audit log.
@@ -56,7 +57,6 @@ class AuditNotes:
             return
         if self._told is not None:
             self._told(scope, action, destination, counts, run, rule)
-        from ....skills_db.vault_entries import Note
 
         self._lines.add(Note(time.time(), tokens_of(scope), action, destination, dict(counts), run))
 
@@ -81,7 +81,7 @@ class RecordLinks:
         )
 
     def add(self, scope: str, records: Sequence[Sequence[str]]) -> None:
-        """Have it kept which tokens stood together; blocks only where very many wait."""
+        """Queue a note of which tokens stood together; blocks only where very many wait."""
         with self._turn:
             new = [(scope, record) for record in records if (scope, record) not in self._known]
             self._known |= dict.fromkeys(new)

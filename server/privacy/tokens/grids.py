@@ -38,7 +38,7 @@ _ROWS_PER_CHECK = 2_000
 
 
 @dataclass(slots=True)
-class Column:
+class GridColumn:
     """The cells below one heading, or one key: where they are, and how what they say is read from their source."""
 
     path: tuple[str, ...]
@@ -52,19 +52,19 @@ class Grid:
     """A text in fragments. `headings` are its headings or keys; `odd` are the rows that are no part of a column."""
 
     fragments: list[str]
-    columns: list[Column]
+    columns: list[GridColumn]
     headings: tuple[str, ...]
     odd: list[tuple[int, int]]
     notation: Notation
     heading_line: str = ""
 
-    def sources(self, column: Column) -> list[str]:
+    def sources(self, column: GridColumn) -> list[str]:
         """Return the cells of a column as they are written."""
         if isinstance(column.places, slice):
             return self.fragments[column.places]
         return [self.fragments[place] for place in column.places]
 
-    def put(self, column: Column, sources: Sequence[str]) -> None:
+    def put(self, column: GridColumn, sources: Sequence[str]) -> None:
         """Write other cells into a column."""
         if isinstance(column.places, slice):
             self.fragments[column.places] = sources
@@ -121,7 +121,8 @@ def table_grid(text: str, separator: str, headings: Sequence[str]) -> Grid:
     if uneven or sum(ends) != rows or not all(ends[width - 1 :: width]):
         return _uneven_table(fragments, ends, separator, headings)
     columns = [
-        Column(("0", heading), slice(2 * number, None, 2 * width), cell_said) for number, heading in enumerate(headings)
+        GridColumn(("0", heading), slice(2 * number, None, 2 * width), cell_said)
+        for number, heading in enumerate(headings)
     ]
     return Grid(fragments, columns, tuple(headings), odd, TableNotation(separator))
 
@@ -140,7 +141,7 @@ def _uneven_table(fragments: list[str], ends: Sequence[bool], separator: str, he
         elif any(fragments[2 * start : 2 * cell + 2 : 2]):
             odd.append((2 * start, 2 * cell + 2))
         start = cell + 1
-    columns = [Column(("0", heading), each, cell_said) for heading, each in zip(headings, places, strict=True)]
+    columns = [GridColumn(("0", heading), each, cell_said) for heading, each in zip(headings, places, strict=True)]
     return Grid(fragments, columns, tuple(headings), odd, TableNotation(separator))
 
 
@@ -170,7 +171,7 @@ def _json_lines(text: str) -> Grid | None:
     if len(lines) < _LEAST_ROWS or not is_json(lines[1]):
         return None
     shapes: dict[tuple[str, ...], _Shape | None] = {}
-    keyed: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Column]] = {}
+    keyed: dict[tuple[tuple[str, ...], tuple[str, ...]], list[GridColumn]] = {}
     fragments: list[str] = []
     odd: list[tuple[int, int]] = []
     headings: dict[str, None] = {}
@@ -235,11 +236,11 @@ def _getter(places: tuple[int, ...]) -> Callable[[list[str]], tuple[str, ...]]:
     return lambda parts: tuple(parts[place] for place in places)
 
 
-def _columns_of(line: str, shape: _Shape) -> list[Column] | None:
+def _columns_of(line: str, shape: _Shape) -> list[GridColumn] | None:
     leaves = [each.leaf for each in Scanner().leaves(line) if each.leaf.kind is not LeafKind.KEY]
     if len(leaves) != len(shape.values):
         return None
-    return [Column(leaf.path, [], _says[leaf.kind], leaf.kind) for leaf in leaves]
+    return [GridColumn(leaf.path, [], _says[leaf.kind], leaf.kind) for leaf in leaves]
 
 
 def _number(source: str) -> str:

@@ -45,7 +45,7 @@ class KnownValues:
         return sum(len(each.kinds) for each in self._generations)
 
     def add(self, text: str, kind: str, *, has_forms: bool = True) -> bool:
-        """Have a value found from now on, in all its forms; return whether it was not before.
+        """Find a value from now on, in all its forms; return whether it was not before.
 
         What is itself found as a form of another value has none of its own.
         """

@@ -65,7 +65,7 @@ class LearnedValues:
         return sum(len(hashes) for hashes, _marks, _runs in self._tiers)
 
     def add(self, kind: str, texts: Sequence[str], run: int = 0) -> tuple[list[_Hashes], list[str]]:
-        """Have values of a type found from now on, which `run` has met.
+        """Find values of a type from now on, which `run` has met.
 
         Return the hashes, for `met_again`, and the values that cannot be kept here, such as very long ones.
         Raises `HostWorkRefused` where there are too many.

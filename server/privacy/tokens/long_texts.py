@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ....skills_db.vault_entries import Value
 from ...base.host_work import checkpoint
-from ..detection.findings import Detection, Found, KeyedText
+from ..detection.findings import Detection, KeyedText, TableFindings
 from .grids import grid_of
 from .learned_values import LearnedValues
 from .notations import written_leaves
@@ -41,13 +41,13 @@ class Learned:
 
 
 def learn_long(text: str, detector: Detection, known: LearnedValues, run: int, *, words: int) -> Learned | None:
-    """Have the values of a text known by their hashes, as of that run, and give back so many as words.
+    """Learn the values of a text by their hashes, as of that run, and give back so many as words.
 
     None for JSON that is no lines of it. Raises `DetectionFailed` and `HostWorkRefused`.
     """
     learned = Learned()
 
-    def take(found: Found) -> None:
+    def take(found: TableFindings) -> None:
         for kind, texts in found.whole.items():
             hashes, left = known.add(kind, texts, run)
             learned.hashes += hashes
@@ -63,7 +63,7 @@ def learn_long(text: str, detector: Detection, known: LearnedValues, run: int, *
         kinds: dict[str, dict[str, None]] = {}
         for each in detector.find_leaves([KeyedText((), text)])[0]:
             kinds.setdefault(str(each.type), {})[text[each.start : each.end]] = None
-        take(Found({kind: list(texts) for kind, texts in kinds.items()}))
+        take(TableFindings({kind: list(texts) for kind, texts in kinds.items()}))
         return learned
     for column in grid.columns:
         checkpoint()

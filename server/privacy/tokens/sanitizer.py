@@ -232,7 +232,7 @@ class Sanitizer:
             self._detector.warm()
 
     def learn(self, scope: str, parts: Sequence[Part], run_tokens: RunTokens | None = None) -> list[str]:
-        """Have what is personal in the parts found again wherever it stands, though nothing is shown now; return it.
+        """Learn what is personal in the parts, so that it is found wherever it stands; return it.
 
         It is stored in the vault when it is shown. `run_tokens` are those of the run that was given it.
         """

@@ -108,7 +108,7 @@ class KnownScope:
             self._last = max((entry.number for entry in news.entries), default=self._last)
 
     def learn(self, values: Sequence[Value], run_tokens: RunTokens | None) -> None:
-        """Have values found from now on. Raises `HostWorkRefused` where a run brings too many."""
+        """Find these values from now on. Raises `HostWorkRefused` where a run brings too many."""
         for some in batches(values):
             with self._turn:
                 new = [value.plain for value in some if self.values.add(value.plain, value.type)]
@@ -141,7 +141,7 @@ class KnownScope:
         return learned
 
     def meet(self, entries: Iterable[VaultEntry]) -> None:
-        """Have the values of entries found from now on, however long ago the vault got them."""
+        """Find the values of entries from now on, however long ago the vault got them."""
         with self._turn:
             for entry in entries:
                 self.values.add(entry.value.plain, entry.value.type)
@@ -313,7 +313,7 @@ class KnownScope:
         return sum(self._keep(entry) for entry in made) > 0
 
     def _keep(self, entry: VaultEntry) -> bool:
-        """Have a value found from now on, and remember its token; return whether it is new."""
+        """Find a value from now on, and remember its token; return whether it is new."""
         value = entry.value
         if not entry.apart and len(value.text) <= _ENTRY_CHARS_MAX:
             self._entries[value.form, value.text] = entry

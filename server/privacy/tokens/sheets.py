@@ -12,7 +12,7 @@ from ....skills_db.vault_entries import Form, Value
 from ...base.host_work import checked, checkpoint
 from ..detection.findings import Detection
 from ..token_texts import Edit, Span, disjoint, gaps, spliced, tokens_in
-from .grids import Column, Grid
+from .grids import Grid, GridColumn
 from .known_values import KnownValues
 from .learned_values import LearnedValues
 from .notations import (
@@ -241,7 +241,7 @@ def plain_sheet(part: Text, *, shown: int = 0) -> WrittenSheet:
 class _Cells:
     """The different cells of one column, as they are written: those that are hidden whole, and the others."""
 
-    column: Column
+    column: GridColumn
     whole: dict[str, str] = field(default_factory=dict)
     """Source to text."""
     others: dict[str, tuple[str, list[Span]]] = field(default_factory=dict)
@@ -318,7 +318,7 @@ class GridPart:
             self.grid.put_odd(row, sheet.finished())
         return self._around[0].finished() + self.grid.text()
 
-    def _looked_at(self, column: Column) -> _Cells:
+    def _looked_at(self, column: GridColumn) -> _Cells:
         checkpoint()
         cells = _Cells(column)
         said = {source: column.says(source) for source in dict.fromkeys(self.grid.sources(column))}

@@ -5,6 +5,7 @@ A text is judged in windows with what stands before and after them; JSON and tab
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -287,8 +288,6 @@ def _whole(match: re.Match[str]) -> str:
 
 
 def _reads_as_json(beginning: str) -> bool:
-    import json
-
     try:
         json.JSONDecoder(parse_int=str).raw_decode(beginning.lstrip())  # a number may have any length
     except json.JSONDecodeError as error:

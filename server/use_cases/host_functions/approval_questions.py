@@ -47,12 +47,12 @@ from ..upstream_tools.approval import Decision
 from ..upstream_tools.wiring import config_of
 from .approvals import Approvals, WaitingCall
 from .broker import Calls, failed
-from .written_calls import CALLS_JUDGED_MAX, SHOWN_MAX, Fault, Place, faults, read_places, unknown_faults
+from .written_calls import CALLS_JUDGED_MAX, SHOWN_MAX, CallFault, CallSite, faults, read_places, unknown_faults
 
 if TYPE_CHECKING:
-    from ....tools_registry.upstream.pins import Rule
+    from ....tools_registry.upstream.pins import StandingApproval
     from ...privacy.privacy import Privacy
-    from ..upstream_tools.registry import Known, Registry
+    from ..upstream_tools.registry import KnownTools, Registry
 
 _LATER_SHOWN = 20
 """Calls that are asked about later which a question shows."""
@@ -74,7 +74,7 @@ class _Planned:
 
     tool: Tool
     server: ServerConfig
-    places: tuple[Place, ...]
+    places: tuple[CallSite, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class _Shown:
     """One call that a program says that it makes: whether all that it names `is_known`, and a yes may cover it."""
 
     planned: _Planned
-    place: Place
+    place: CallSite
     call: AskedCall
     is_known: bool
     is_covered: bool
@@ -109,12 +109,12 @@ async def judge_calls(
 
 
 async def _judged(
-    registry: Registry, privacy: Privacy, calls: Calls, named: Mapping[str, list[Place]], *, hides: bool
+    registry: Registry, privacy: Privacy, calls: Calls, named: Mapping[str, list[CallSite]], *, hides: bool
 ) -> Json:
     known = await registry.known(named, calls.caller.identity)
     refused: list[tuple[int, str]] = []
     to_ask: dict[str, _Planned] = {}
-    allowed: list[tuple[Tool, list[Place]]] = []
+    allowed: list[tuple[Tool, list[CallSite]]] = []
     for name, places in named.items():
         found = known.tools.get(name)
         if found is None:
@@ -169,7 +169,7 @@ async def _shown_calls(privacy: Privacy, calls: Calls, planned: Sequence[_Planne
 @dataclass(frozen=True, slots=True)
 class _Written:
     planned: _Planned
-    place: Place
+    place: CallSite
     arguments: Mapping[str, Json]
     computed: Mapping[str, str]
     times: int | None
@@ -220,7 +220,9 @@ async def _not_allowed(registry: Registry, calls: Calls, shown: Sequence[_Shown]
     return [each for each in shown if not may_be_allowed(each)]
 
 
-def _ruling(registry: Registry, calls: Calls, known: Known, found: Tool | ToolUnknown) -> ServerConfig | str | None:
+def _ruling(
+    registry: Registry, calls: Calls, known: KnownTools, found: Tool | ToolUnknown
+) -> ServerConfig | str | None:
     """Return the server's entry as it holds for the caller and a tool, or why no call of the tool is allowed.
 
     None where that cannot be said: then the call will say it.
@@ -257,12 +259,12 @@ def _needs_asking(calls: Calls, tool: Tool, server: ServerConfig) -> bool:
 async def _faults(
     registry: Registry,
     calls: Calls,
-    known: Known,
-    named: Mapping[str, list[Place]],
-    allowed: Sequence[tuple[Tool, list[Place]]],
-) -> list[Fault]:
+    known: KnownTools,
+    named: Mapping[str, list[CallSite]],
+    allowed: Sequence[tuple[Tool, list[CallSite]]],
+) -> list[CallFault]:
     first_line = min((place.line for _, places in allowed for place in places), default=sys.maxsize)
-    wrong: list[Fault] = []
+    wrong: list[CallFault] = []
     for name in known.unknown[:_REFUSED_SHOWN]:
         if any(place.calls for place in named[name]):
             try:
@@ -276,7 +278,7 @@ async def _faults(
     return wrong
 
 
-async def _are_old(registry: Registry, wrong: Iterable[Fault]) -> bool:
+async def _are_old(registry: Registry, wrong: Iterable[CallFault]) -> bool:
     servers = {each.server for each in wrong if each.server is not None}
     return any([await registry.refresh(server) for server in sorted(servers)])
 
@@ -357,7 +359,7 @@ def _question(
 
 
 def _orders(calls: Calls) -> list[str]:
-    """Say which texts that were read give orders."""
+    """Return which texts that were read give orders."""
     sources = calls.outermost.sources
     said = "" if sources is None else orders_said(sources.conversation.orders_now(), _ORDERS_SHOWN)
     return [said] if said else []
@@ -557,7 +559,7 @@ async def _is_ruled(registry: Registry, calls: Calls, tool: Tool, call: AskedCal
     return any(rule.allows(call.naming) for rule in await _rules(registry, calls, tool))
 
 
-async def _rules(registry: Registry, calls: Calls, tool: Tool) -> list[Rule]:
+async def _rules(registry: Registry, calls: Calls, tool: Tool) -> list[StandingApproval]:
     return await registry.rules(tool, calls.caller.scope) if is_one_user(calls.caller.scope) else []
 
 
@@ -621,5 +623,5 @@ def _lines(lines: Sequence[int]) -> str:
     return f"Line {shown}" if len(set(lines)) == 1 else f"Lines {shown}"
 
 
-def _order(place: Place) -> tuple[str, int, int]:
+def _order(place: CallSite) -> tuple[str, int, int]:
     return "" if place.skill is None else place.skill.key, place.line, place.last_line

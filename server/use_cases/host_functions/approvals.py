@@ -59,7 +59,7 @@ class Approvals:
 
     @contextmanager
     def judging(self, call: object) -> Iterator[None]:
-        """Have a question wait for this call, until it is `judged` or the block ends."""
+        """Register this call as waiting for a question, until it is `judged` or the block ends."""
         self.coming.add(id(call))
         try:
             yield
@@ -67,7 +67,7 @@ class Approvals:
             self.coming.discard(id(call))
 
     def judged(self, call: object) -> None:
-        """Have no question wait for this call any more."""
+        """Remove this call from those that wait for a question."""
         self.coming.discard(id(call))
 
     def take(self, name: str, version: int, content_hash: str, *, again: bool = False) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ....tools_registry.models import Tool
     from ..upstream_tools.tool_rules import RuledServer
     from .broker import Calls
-    from .call_log import Entry
+    from .call_log import LoggedCall
 
 _DECIDED = {Decision.RUN: "allowed", Decision.ASK: "declined", Decision.REFUSE: "refused"}
 """What is decided where nothing more happens: a call that a user is asked about is declined until there is a yes."""
@@ -34,7 +34,7 @@ class AuditedCall:
     """A call while it is made; the sizes are those of its arguments and its answer as JSON."""
 
     calls: Calls
-    entry: Entry
+    entry: LoggedCall
     decision: str = ""
     rule: str = ""
     chars_in: int = 0
@@ -98,7 +98,7 @@ class AuditedCall:
 
 
 @contextmanager
-def audited(calls: Calls, entry: Entry) -> Iterator[AuditedCall]:
+def audited(calls: Calls, entry: LoggedCall) -> Iterator[AuditedCall]:
     """Note the call of an entry when the block ends."""
     line = AuditedCall(calls, entry)
     try:

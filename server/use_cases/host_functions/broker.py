@@ -27,7 +27,7 @@ from ....tools_registry.errors import RegistryError
 from ....workspace.errors import WorkspaceError
 from ....workspace.run_files import RunFiles
 from ...base.errors import RightMissing, ServerError, shortage_in
-from ...base.host_call import Answer, Change, HostCall
+from ...base.host_call import AnnouncedChange, Answer, HostCall
 from ...base.host_work import Kind, in_thread
 from ...governance.audit.trail import UNAUDITED, AuditTrail
 from ...governance.caller import LOCAL, Caller
@@ -36,7 +36,7 @@ from ...privacy.gates.read_gate import LearnedFiles
 from ...privacy.tokens.run_tokens import RunTokens
 from .approvals import Approvals
 from .attachments import Attachments
-from .call_log import CallLog, Entry
+from .call_log import CallLog, LoggedCall
 
 if TYPE_CHECKING:
     from .sourced_calls import RunSources
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 Arguments = Mapping[str, Json]
 
-Tell = Callable[[str], Awaitable[None]]
+OnChange = Callable[[str], Awaitable[None]]
 """Told what an upstream tool says of its progress, in words."""
 
 ReportProgress = Callable[[float, str], None]
@@ -127,7 +127,7 @@ class Calls:
     dry_run: bool = False
     tests_of: str | None = None
     """The skill whose tests these are, if they are such."""
-    tell: Tell | None = None
+    tell: OnChange | None = None
     report_progress: ReportProgress | None = None
     attachments: Attachments = field(default_factory=Attachments)
     log: CallLog = field(default_factory=CallLog)
@@ -177,7 +177,7 @@ class Calls:
         with suppress(HostCallError):  # it was within the budget of its time
             self._spend(name, of_files=handler is not None and handler.of_files)
         if name == "call_tool":
-            self.log.entries.append(Entry(str(arguments.get("name")), found=True, ok=ok, seconds=ms / 1000))
+            self.log.entries.append(LoggedCall(str(arguments.get("name")), found=True, ok=ok, seconds=ms / 1000))
 
     def move_file_bytes(self, count: int) -> None:
         """Count bytes of files that are read or written. Raises `HostCallError` where they are too many."""
@@ -211,7 +211,7 @@ class Calls:
         return self.outermost.attachments.run_id
 
     async def stored(self) -> str | None:
-        """Have all files that the run wrote be stored, and say what could not be; None where all was."""
+        """Store all files that the run wrote; return what could not be stored, or None."""
         if self.files is None:
             return None
         try:
@@ -271,7 +271,7 @@ class Handler:
     """Whether it counts as a call for files, of which a run may make many more."""
     waits: bool = False
     """Whether all that it does is to wait for upstream servers."""
-    changes: Change | Callable[[Arguments], Change | None] | None = None
+    changes: AnnouncedChange | Callable[[Arguments], AnnouncedChange | None] | None = None
     """What a call changes, or a call with these arguments; None where none does, or it says so itself."""
 
     @classmethod

@@ -27,7 +27,7 @@ _NAME_CHARS_MAX = 200
 
 
 @dataclass(slots=True)
-class Entry:
+class LoggedCall:
     """One call; `seconds` is None until it has ended. The name of a tool that was not found is what the code said."""
 
     tool: str
@@ -57,7 +57,7 @@ class LeftInCalls:
 class CallLog:
     """The calls of one run in the order in which they began, and the bytes they moved."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[LoggedCall] = field(default_factory=list)
     dry: list[dict[str, Json]] = field(default_factory=list)
     made_up: dict[str, str] = field(default_factory=dict)
     """The tools that a dry run did not call, by their full names, and why: it made up their answers."""
@@ -77,10 +77,10 @@ class CallLog:
     dry_chars: int = 0
 
     @contextmanager
-    def call(self, tool: str) -> Iterator[Entry]:
+    def call(self, tool: str) -> Iterator[LoggedCall]:
         """Note a call while the context lasts; it went well if nothing is raised."""
         # Whole or not at all: what is cut cannot be recognized, and hidden, any more.
-        entry = Entry(tool if len(tool) <= _NAME_CHARS_MAX else f"(a name of {len(tool)} characters)")
+        entry = LoggedCall(tool if len(tool) <= _NAME_CHARS_MAX else f"(a name of {len(tool)} characters)")
         self.entries.append(entry)
         try:
             yield entry
@@ -111,7 +111,7 @@ class CallLog:
         left.unknown.update(dict.fromkeys(call.unknown))
         left.values.update(call.values)
 
-    def forget(self, entry: Entry) -> None:
+    def forget(self, entry: LoggedCall) -> None:
         """Leave out a call that was not made after all."""
         self.entries = [each for each in self.entries if each is not entry]
 

@@ -92,5 +92,5 @@ class DiscoveryCalls:
 
     @host_function(waits=True)
     async def capability_summary(self, calls: Calls) -> Json:
-        """Say which servers there are."""
+        """Return which servers there are."""
         return await discovery.summary(self.registry, calls.caller.identity)

@@ -16,9 +16,9 @@ from typing import Any
 from ....sandbox.job import Json
 from ....workspace.dry_run_files import files_of_run
 from ....workspace.errors import WorkspaceError
-from ....workspace.run_files import HERE, Mode, RunFiles, Status
+from ....workspace.run_files import HERE, Mode, PathStatus, RunFiles
 from ....workspace.store import Encoding, Workspace, encoded
-from ...base.host_call import MADE_HERE, REPEATABLE_HERE, Change
+from ...base.host_call import MADE_HERE, REPEATABLE_HERE, AnnouncedChange
 from ...base.host_work import Kind, in_thread
 from .broker import Arguments, Calls, Handler
 
@@ -29,7 +29,7 @@ _MARKED = b'\b\t\n\f\r"\\'
 _ESCAPED = bytes([*range(0x20), *b'"\\'])
 _MORE_CHARS = 4
 """How many more it takes for the other control characters: `\\u0000`."""
-_Change = Change | Callable[[Arguments], Change | None] | None
+_Change = AnnouncedChange | Callable[[Arguments], AnnouncedChange | None] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def _file_truncate(calls: Calls, files: RunFiles, *, filename: str, identity: st
 
 
 def _file_close(_calls: Calls, files: RunFiles, *, filename: str, identity: str) -> None:  # noqa: ARG001 - the code sends it
-    """Have the workspace hold what was written, where that takes more than a folder does, and close the file."""
+    """Store what was written where the workspace is more than a folder, and close the file."""
     try:
         files.sync(identity)
     finally:
@@ -193,11 +193,11 @@ def _disk_usage(_calls: Calls, files: RunFiles) -> Json:
     return {"total": usage.quota_bytes, "used": usage.used_bytes}
 
 
-def _opens(arguments: Arguments) -> Change | None:
+def _opens(arguments: Arguments) -> AnnouncedChange | None:
     return {"r": None, "x": MADE_HERE}.get(str(arguments["mode"]), REPEATABLE_HERE)
 
 
-def _writes(arguments: Arguments) -> Change:
+def _writes(arguments: Arguments) -> AnnouncedChange:
     return MADE_HERE if arguments["offset"] is None else REPEATABLE_HERE
 
 
@@ -220,7 +220,7 @@ _FUNCTIONS = (
 """What says where it writes, or how long a file is to be, can be done again."""
 
 
-def _described(status: Status) -> dict[str, Json]:
+def _described(status: PathStatus) -> dict[str, Json]:
     return {
         "identity": status.identity,
         "folder": status.is_folder,

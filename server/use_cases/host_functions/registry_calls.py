@@ -23,7 +23,7 @@ from ....tools_registry.errors import AnswerRefused, CallRefused, OutcomeUnknown
 from ....tools_registry.models import Tool
 from ....tools_registry.short_values import holds_more
 from ...base.errors import RequestRefused
-from ...base.host_call import Answer, Change, HostCall
+from ...base.host_call import AnnouncedChange, Answer, HostCall
 from ...base.host_work import Kind, in_thread
 from ...base.identity import Identity, Right
 from ...governance.policy.access import call_context
@@ -39,7 +39,7 @@ from ..upstream_tools.tool_rules import READ_RESOURCE, resource_reader
 from ..upstream_tools.wiring import config_of
 from .approval_questions import approved, is_granted, judge_calls
 from .audited_calls import AuditedCall, audited
-from .broker import Calls, Tell, failed, host_function, raised_in_code
+from .broker import Calls, OnChange, failed, host_function, raised_in_code
 from .call_log import BYTES_MAX, RETURNS_MAX
 from .run_calls import MESSAGE_CHARS_MAX
 from .saved_answers import Save, Saving, judge_saving, taken_out, without_allowance
@@ -120,7 +120,7 @@ class RegistryCalls:
                 may_change = not server.only_reads(tool)
                 if may_change:
                     repeatable = tool.annotations.get("idempotentHint") is True
-                    await call.before(Change(leaves=True, repeatable=repeatable, sources=sourced.told()))
+                    await call.before(AnnouncedChange(leaves=True, repeatable=repeatable, sources=sourced.told()))
                 result = await self._sent(calls, server, tool, fitting)
             except RegistryError as error:
                 why = self.privacy.why_tokens(given)
@@ -128,7 +128,7 @@ class RegistryCalls:
                     why += await _why_by_format(*judged)
                 raise _failed_call(error, why, may_change=may_change) from error
             sourced.answered()
-            (await registry.usage()).called(calls.caller.scope, tool.full_name)
+            (await registry.learned.usage()).called(calls.caller.scope, tool.full_name)
             value = _with_attachments(result)
             line.chars_out = await self._moved(calls, tool.server, line.chars_in, value)
             if save_to is not None:
@@ -299,7 +299,7 @@ class RegistryCalls:
         calls.log.made_up.setdefault(tool.full_name, why)
         from ....tools_registry.describing.placeholders import placeholder
 
-        learned = (await self.registry.learned()).get(tool.full_name)
+        learned = (await self.registry.learned.types()).get(tool.full_name)
         return await in_thread(Kind.SEARCH, partial(placeholder, tool, arguments, learned))
 
     async def _fitting(
@@ -371,7 +371,7 @@ def _with_attachments(result: ToolResult) -> Json:
     return value
 
 
-async def _tell(tell: Tell, name: str, progress: float, total: float | None, message: str | None) -> None:
+async def _tell(tell: OnChange, name: str, progress: float, total: float | None, message: str | None) -> None:
     done = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
     await tell(f"{name}: {done}{f', {message[:MESSAGE_CHARS_MAX]}' if message else ''}")
 

@@ -13,7 +13,7 @@ from ....sandbox.errors import HostCallError
 from ....tools_registry.configuration import ServerConfig, SignInOf
 from ....tools_registry.errors import SignInFailed, SignInNeeded
 from ....tools_registry.names import test_of
-from ....tools_registry.sign_in.owners import OPERATOR, Owner
+from ....tools_registry.sign_in.owners import OPERATOR, SignInOwner
 from ...base.errors import RequestRefused
 from ...base.identity import Right
 from ...governance.caller import NobodyAnswers, NoMoreQuestions, OpenLink
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 async def with_sign_in(
-    registry: Registry, calls: Calls, server: ServerConfig, send: Callable[[Owner], Awaitable[T]]
+    registry: Registry, calls: Calls, server: ServerConfig, send: Callable[[SignInOwner], Awaitable[T]]
 ) -> T:
     """Return what `send` gives with the sign-in that a server wants of this caller, asking the user if need be.
 
@@ -58,28 +58,28 @@ async def with_sign_in(
 
 
 async def signed_in(registry: Registry, calls: Calls, server: ServerConfig) -> None:
-    """Have the sign-in that a call needs before it changes anything. Raises as `with_sign_in`."""
+    """Ensure the sign-in that a call needs before it changes anything. Raises as `with_sign_in`."""
     if server.sign_in is not SignInOf.OPERATOR and registry.sign_ins is not None:
         owner = _owner(registry.sign_ins, calls, server)
         await _ready(registry.sign_ins, calls, server, owner, after=None)
 
 
-def _owner(sign_ins: SignIns, calls: Calls, server: ServerConfig) -> Owner:
+def _owner(sign_ins: SignIns, calls: Calls, server: ServerConfig) -> SignInOwner:
     try:
         return sign_ins.owner(server, calls.caller)
     except RequestRefused as error:
         raise failed(str(error)) from error
 
 
-async def _sent(calls: Calls, send: Callable[[Owner], Awaitable[T]], owner: Owner) -> T:
+async def _sent(calls: Calls, send: Callable[[SignInOwner], Awaitable[T]], owner: SignInOwner) -> T:
     with calls.waits.for_server():
         return await send(owner)
 
 
 async def _ready(
-    sign_ins: SignIns, calls: Calls, server: ServerConfig, owner: Owner, *, after: int | None
+    sign_ins: SignIns, calls: Calls, server: ServerConfig, owner: SignInOwner, *, after: int | None
 ) -> int | None:
-    """Have a sign-in, a later one than `after`, which the server did not take; return its version."""
+    """Ensure a sign-in later than `after`, which the server refused; return its version."""
     if server.token_exchange is not None:
         try:
             with calls.waits.for_server():
@@ -98,8 +98,8 @@ async def _ready(
         return found
 
 
-async def _sign_in(sign_ins: SignIns, calls: Calls, server: ServerConfig, owner: Owner) -> None:
-    """Have the user sign in. Raises `HostCallError` where that cannot be, or did not happen."""
+async def _sign_in(sign_ins: SignIns, calls: Calls, server: ServerConfig, owner: SignInOwner) -> None:
+    """Ask the user to sign in. Raises `HostCallError` where that cannot be, or did not happen."""
     caller, name = calls.caller, server.name
     if server.sign_in is SignInOf.TENANT and not caller.identity.may(Right.ADMIN):
         raise failed(
@@ -126,7 +126,9 @@ async def _sign_in(sign_ins: SignIns, calls: Calls, server: ServerConfig, owner:
         raise failed(str(error)) from None
 
 
-async def _asked(sign_ins: SignIns, calls: Calls, server: ServerConfig, owner: Owner, open_link: OpenLink) -> None:
+async def _asked(
+    sign_ins: SignIns, calls: Calls, server: ServerConfig, owner: SignInOwner, open_link: OpenLink
+) -> None:
     caller = calls.caller
     text = (
         f"The server {server.name!r} wants a sign-in of {_whose(server)}: code that runs here then uses that "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 from ....sandbox.errors import HostCallError
 from ....sandbox.job import Json
 from ....skills_db.errors import SkillNotFound
-from ....skills_db.skill_md import ORIGIN
+from ....skills_db.skill_md import ORIGIN, files_in
 from ...base.host_call import SENT
 from ..skills import use_cases as skills
 from .broker import Arguments, Calls, host_function
@@ -74,10 +75,6 @@ class SkillCalls:
     @host_function()
     async def skill_files(self, calls: Calls, *, name: str, version: int, path: str | None = None) -> Json:
         """Return the files of a skill's folder in base64 by their paths, or the one of a path."""
-        from base64 import b64encode
-
-        from ....skills_db.skill_md import files_in
-
         skill = await self.context.service.ask(partial(_meant, calls, name, version))
         files = files_in(skill.draft.extra)
         if path is not None and path not in files:

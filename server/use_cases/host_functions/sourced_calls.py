@@ -25,7 +25,7 @@ from ...governance.provenance.reading import Digest, Found, loose, number, read
 from ...governance.provenance.sightings import (
     WINDOW_SECONDS,
     Conversation,
-    Program,
+    ProgramTexts,
     Sighted,
     leaves,
     literals_of,
@@ -55,7 +55,7 @@ class RunSources:
     profile: Profile
     run_id: str
     session: str | None = None
-    program: Program = field(default_factory=Program)
+    program: ProgramTexts = field(default_factory=ProgramTexts)
     earlier: Callable[[Mapping[str, float]], EarlierAnswers] | None = None
     """Reads what runs were answered beyond what is known of them; None where no run is journaled. Blocks."""
     writes: dict[tuple[str, str, str], None] = field(default_factory=dict)

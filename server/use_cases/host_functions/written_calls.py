@@ -69,7 +69,7 @@ class SkillSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CallSite:
     """A line on which a tool is called, what is known of its calls there, and the line on which they end.
 
     Without a `skill` it is a line of the program.
@@ -102,7 +102,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class CallFault:
     """Why a call would fail; `server` is that of its tool, where there is one."""
 
     line: int
@@ -111,12 +111,12 @@ class Fault:
     server: str | None = None
 
 
-def read_places(sent: Sequence[Json], skills: Container[str] = ()) -> dict[str, list[Place]]:
+def read_places(sent: Sequence[Json], skills: Container[str] = ()) -> dict[str, list[CallSite]]:
     """Return the places by the names of their tools; what is none is left out, since a worker is not trusted.
 
     So are those in skills other than `skills`, whose code the host gave to it.
     """
-    named: dict[str, list[Place]] = {}
+    named: dict[str, list[CallSite]] = {}
     for each in sent[:CALLS_JUDGED_MAX]:
         match each:
             case [str(name), int(line), bool(caught), list(calls), int(last), list(shown), *where] if (
@@ -128,7 +128,9 @@ def read_places(sent: Sequence[Json], skills: Container[str] = ()) -> dict[str, 
                 read = tuple(call for each in calls[:CALLS_JUDGED_MAX] if (call := _read(line, each)) is not None)
                 told = tuple(one for each in shown[:SHOWN_MAX] if (one := _shown(each)) is not None)
                 hides = len(told) < len(shown)
-                named.setdefault(name, []).append(Place(line, caught, () if skill else read, last, told, hides, skill))
+                named.setdefault(name, []).append(
+                    CallSite(line, caught, () if skill else read, last, told, hides, skill)
+                )
     return named
 
 
@@ -149,7 +151,9 @@ def _skill_source(where: Sequence[Json]) -> SkillSource | None:
     return None
 
 
-def unknown_faults(places: Iterable[Place], error: ToolUnknown | ToolAmbiguous, *, first_line: int) -> list[Fault]:
+def unknown_faults(
+    places: Iterable[CallSite], error: ToolUnknown | ToolAmbiguous, *, first_line: int
+) -> list[CallFault]:
     """Return the faults of calls whose name means no tool.
 
     None is certain behind `first_line`, where the program first calls a tool that there is: servers may have further
@@ -157,19 +161,19 @@ def unknown_faults(places: Iterable[Place], error: ToolUnknown | ToolAmbiguous, 
     """
     like_another = bool(error.candidates if isinstance(error, ToolAmbiguous) else error.nearest)
     return [
-        Fault(call.line, str(error), call.certain and (like_another or call.line <= first_line))
+        CallFault(call.line, str(error), call.certain and (like_another or call.line <= first_line))
         for place in places
         for call in place.calls
     ]
 
 
-def faults(found: Sequence[tuple[Tool, Sequence[Place]]], describer: Describer) -> list[Fault]:
+def faults(found: Sequence[tuple[Tool, Sequence[CallSite]]], describer: Describer) -> list[CallFault]:
     """Return what is wrong with calls of tools; the first fault of a tool shows its signature.
 
     Takes CPU time: call it in a thread. What is not judged within `_JUDGING_SECONDS` is left to the calls.
     """
     until = time.monotonic() + _JUDGING_SECONDS
-    wrong: list[Fault] = []
+    wrong: list[CallFault] = []
     for tool, places in found:
         told = False
         for call in (call for place in places for call in place.calls):
@@ -178,7 +182,7 @@ def faults(found: Sequence[tuple[Tool, Sequence[Place]]], describer: Describer) 
                 return wrong
             for why in _faults_of(tool, call, describer):
                 shown = why if told else f"{why} Its signature: {describer.signature(tool)}"
-                wrong.append(Fault(call.line, shown, call.certain, tool.server))
+                wrong.append(CallFault(call.line, shown, call.certain, tool.server))
                 told = True
     return wrong
 

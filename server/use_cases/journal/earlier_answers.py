@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ....skills_db.errors import SkillsDbError
+from ....skills_db.journal.records import CUT, QUEUED, RUNNING, WAITING
 from .replaying import RecordedCall, recorded_calls
 
 if TYPE_CHECKING:
@@ -46,9 +48,6 @@ def earlier_answers(journal: Journal, scope: str, known: Mapping[str, float], *,
 
     A journal that cannot be read leaves it incomplete. Raises what opening the database raises.
     """
-    from ....skills_db.errors import SkillsDbError
-    from ....skills_db.journal.records import CUT, QUEUED, RUNNING, WAITING
-
     store = journal.store()
     runs = store.runs(since=time.time() - seconds, scope=scope, limit=RUNS_MAX)
     found = EarlierAnswers(

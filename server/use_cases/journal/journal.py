@@ -12,7 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakValueDictionary
 
-from ....sandbox.job import Isolation, Job, Outcome, Recorder, Start
+from ....sandbox.job import Isolation, Job, Outcome, Start, TraceRecorder
+from ....skills_db.journal.records import RunBegin
 from ...base.database import Opening
 from ...base.host_call import Answers
 from ...base.host_work import Kind, in_thread
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
     from ....skills_db.engine import Database
     from ....skills_db.journal.background_store import BackgroundStore
     from ....skills_db.journal.journal_store import JournalStore
-    from ....skills_db.journal.records import Journal as RunRecord
-    from ....skills_db.journal.records import RunBegin, Session
+    from ....skills_db.journal.records import SessionPrograms, StoredJournal
 
 SECONDS_PER_DAY = 86_400.0
 BRIEF_DAYS = 1.0
@@ -53,7 +53,7 @@ class BegunRun:
     identity: Identity = LOCAL_IDENTITY
 
 
-class Kept(Protocol):
+class RunRecording(Protocol):
     """What a run that goes on is told to, whether it is journaled or not."""
 
     def around(self, answer: Answers) -> Answers:
@@ -75,7 +75,7 @@ class Kept(Protocol):
         """Record beside the calls what a user said, as `said` tells it."""
 
     def leave_open(self) -> bool:
-        """Have it not end when the run is broken off; return whether another process can go on with the run."""
+        """Keep it open when the run is broken off; return whether another process can go on with the run."""
         ...
 
     @property
@@ -130,7 +130,7 @@ class Journal:
         self._background = Opening(self._open_background)
         self._open_runs: WeakValueDictionary[str, RunJournal] = WeakValueDictionary()
 
-    def begin(self, run: BegunRun) -> Kept:
+    def begin(self, run: BegunRun) -> RunRecording:
         """Begin the journal of a run."""
         if not self._keeps:
             return _Unkept()
@@ -148,14 +148,14 @@ class Journal:
         )
         return self._opened(journal, run.run_id)
 
-    def resume(self, run_id: str, scope: str | None) -> RunRecord:
+    def resume(self, run_id: str, scope: str | None) -> StoredJournal:
         """Take up a run of a scope, or of any, that was cut; return what is recorded of it. Blocks.
 
         Raises `RunNotCut` where it has ended or a process is at work on it, and what reading its journal raises.
         """
         return self.store().take_over(run_id, self._process, LEASE_SECONDS, scope=scope)
 
-    def going_on(self, record: RunRecord, run: BegunRun) -> RunJournal:
+    def going_on(self, record: StoredJournal, run: BegunRun) -> RunJournal:
         """Return the journal in which a run goes on that was taken up."""
         written = WrittenRun(run.run_id, run.scope, pieces=record.pieces)
         self._writer.has(written)
@@ -164,14 +164,14 @@ class Journal:
         return self._opened(journal, run.run_id)
 
     def leave_open(self, run_id: str) -> None:
-        """Have the journal of a run that is about to be broken off not end with it: another process goes on with it."""
+        """Leave open the journal of a run that is about to be broken off: another process goes on with it."""
         journal = self._open_runs.get(run_id)
         if journal is not None:
             journal.leave_open()
 
     @contextmanager
     def cancellable(self, run_id: str, until: asyncio.Timeout) -> Iterator[None]:
-        """Have `until` expire once somebody asks for the end of a run, meanwhile."""
+        """Let `until` expire as soon as the end of the run is requested."""
         self._cancellable[run_id] = asyncio.get_running_loop(), until
         try:
             yield
@@ -189,7 +189,7 @@ class Journal:
             until.reschedule(asyncio.get_running_loop().time())
 
     async def settled(self, run_id: str) -> None:
-        """Have a run that is about to be broken off begin no further call, and wait for those that are at work."""
+        """Let a run that is about to be broken off begin no further call, and wait for the calls at work."""
         journal = self._open_runs.get(run_id)
         if journal is not None:
             await journal.settled()
@@ -218,7 +218,7 @@ class Journal:
         """Whether the store of background runs was opened."""
         return self._background.made is not None
 
-    def session(self, scope: str, name: str) -> Session:
+    def session(self, scope: str, name: str) -> SessionPrograms:
         """Return what a session consists of that has no worker. Blocks. Raises what reading the database raises."""
         return self.store().session(scope, name)
 
@@ -227,7 +227,7 @@ class Journal:
         self._last[session] = run_id
 
     async def close_session(self, scope: str, name: str) -> bool:
-        """Have a session end for good, so that it is not rebuilt; return whether it could have been.
+        """End a session for good, so that it is not rebuilt; return whether it could have been.
 
         Raises `SkillsDbError`.
         """
@@ -260,8 +260,6 @@ class Journal:
     def _begun(
         self, run: BegunRun, began: float, start: Start | None, program: int | None, after: str | None
     ) -> RunBegin:
-        from ....skills_db.journal.records import RunBegin
-
         job = run.job
         return RunBegin(
             run_id=run.run_id,
@@ -297,6 +295,6 @@ class Journal:
         return BackgroundStore(self._database(), self._key(), process=self._process)
 
 
-def recorder_of(kept: Kept, isolation: Isolation) -> Recorder | None:
+def recorder_of(kept: RunRecording, isolation: Isolation) -> TraceRecorder | None:
     """Return what takes the trace of a run, where its isolation has one."""
     return kept if isinstance(kept, RunJournal) and isolation is Isolation.RESTRICTED else None

@@ -26,14 +26,15 @@ from typing import TYPE_CHECKING, Any, cast
 from ....sandbox.errors import HostCallError
 from ....sandbox.job import Failure, Job, Json, Outcome, Start, Status, Waits
 from ....sandbox.wire.bounded_json import is_light, write, write_in_steps
-from ...base.host_call import Answer, Answers, Change, HostCall
+from ....skills_db.journal.records import Record, RecordKind, RunEnd
+from ...base.host_call import AnnouncedChange, Answer, Answers, HostCall
 from ...base.host_work import Kind, in_thread
 from ...base.identity import Identity, identity_told
 from .replies import error_reply
 from .writer import PASSING, WRITE_BYTES, JournalWriter, WrittenRun, told
 
 if TYPE_CHECKING:
-    from ....skills_db.journal.records import Record, RunBegin, RunEnd
+    from ....skills_db.journal.records import RunBegin
 
 STORED_SECONDS = 10.0
 """How long a call waits for its intent to be written, where somebody waits for its run."""
@@ -49,7 +50,7 @@ Called = tuple[str, bool]
 """A tool that was called, and whether that went well."""
 Said = Mapping[str, Sequence[str]]
 """What a user said of tools, by kind."""
-Begin = Callable[[Start | None, int | None, str | None], "RunBegin"]
+BeginJournal = Callable[[Start | None, int | None, str | None], "RunBegin"]
 """Makes what a run begins with: its start, which program of its session it is, and the run before it there."""
 After = Callable[[int], str | None]
 """Notes that a run is that program of its session, and returns the run before it there."""
@@ -62,7 +63,7 @@ class RunJournal:
         self,
         writer: JournalWriter,
         run: WrittenRun,
-        begin: Begin | None,
+        begin: BeginJournal | None,
         after: After,
         *,
         begin_bytes: int = 0,
@@ -206,7 +207,7 @@ class RunJournal:
             self._writer.add(self._run, end=partial(self._end, *how, times=self._times(None)))
 
     def hurry(self) -> None:
-        """Have what is recorded so far written at once; nobody waits for it."""
+        """Start writing what is recorded so far; returns before it is written."""
         self._writer.hurry()
 
     @property
@@ -224,7 +225,7 @@ class RunJournal:
         """Note that something could not be recorded, so that the run cannot be replayed."""
         self._run.lost = self._run.lost or why
 
-    async def before(self, call: _Call, change: Change) -> None:
+    async def before(self, call: _Call, change: AnnouncedChange) -> None:
         """Write down a call that is about to change something. Raises `HostCallError` where it must not be made."""
         intent = await call.intended(change)
         if change.repeatable and not change.leaves and not self._can_build_on_more:
@@ -313,8 +314,6 @@ class RunJournal:
         times: Mapping[str, Json],
         reason: str | None = None,
     ) -> RunEnd:
-        from ....skills_db.journal.records import RunEnd
-
         tools: dict[str, dict[str, int]] = {}
         for tool, ok in called:
             counts = tools.setdefault(tool, {"done": 0, "failed": 0})
@@ -348,13 +347,13 @@ class _Call:
         """None until it said that it changes something."""
         self._leaves = False
 
-    async def before(self, change: Change) -> None:
-        """Have a change written down; what a call changes further is part of the same."""
+    async def before(self, change: AnnouncedChange) -> None:
+        """Record a change; what the call changes further belongs to the same record."""
         if self._repeatable is None:
             self._repeatable, self._leaves = change.repeatable, change.leaves
             await self._journal.before(self, change)
 
-    async def intended(self, change: Change) -> CallRecord:
+    async def intended(self, change: AnnouncedChange) -> CallRecord:
         """Record what is about to be done, and return that."""
         told = {**self._asked(), "repeatable": change.repeatable, "leaves": change.leaves}
         if change.sources:
@@ -408,8 +407,6 @@ _INTENT, _OUTCOME, _TRACE, _END = 1, 2, 3, 4
 
 
 def _record(kind: int, body: bytes) -> Record:
-    from ....skills_db.journal.records import Record, RecordKind
-
     return Record(RecordKind(kind), body)
 
 

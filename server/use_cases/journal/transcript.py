@@ -12,14 +12,14 @@ from ...governance.scopes import principal_of
 from .replaying import JUDGE_CALLS, RecordedCall, recorded_calls
 
 if TYPE_CHECKING:
-    from ....skills_db.journal.records import Journal, RunSummary
+    from ....skills_db.journal.records import RunSummary, StoredJournal
 
 Transcript: TypeAlias = dict[str, Json]
 
 FORMAT = "sealab run 1"
 
 
-def transcript(journal: Journal) -> Transcript:
+def transcript(journal: StoredJournal) -> Transcript:
     """Return all that a journal holds but for what only a replay needs, the seed and the trace: these stay secret."""
     header = cast("Mapping[str, Json]", journal.header)
     calls = [_call(each) for each in recorded_calls(journal.records) if each.name != JUDGE_CALLS]

@@ -21,12 +21,13 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from ....skills_db.errors import CommitUnknown, DatabaseUnavailable, JournalErased, SkillsDbError
+from ....skills_db.journal.records import RunChange, joined
 from ...base.errors import KNOWN_ERRORS
 from ...base.write_behind import WriteBehind
 
 if TYPE_CHECKING:
     from ....skills_db.journal.journal_store import JournalStore
-    from ....skills_db.journal.records import Record, RunBegin, RunChange, RunEnd
+    from ....skills_db.journal.records import Record, RunBegin, RunEnd
 
 QUIET_SECONDS = 1.0
 """How long nothing must have been added before what nobody waits for is written."""
@@ -115,7 +116,7 @@ class JournalWriter:
         end: Callable[[], RunEnd] | None = None,
         count: int = 0,
     ) -> None:
-        """Have something of a run written soon; `count` are its bytes. Returns at once.
+        """Queue a record of a run for writing; `count` is its size in bytes. Returns at once.
 
         A record is made where it is written; then it may be None.
         """
@@ -124,7 +125,7 @@ class JournalWriter:
         self._behind.add(_Added(run, begin, [] if record is None else [record], end, count))
 
     def hurry(self) -> None:
-        """Have what was added written at once; returns before it is."""
+        """Start writing what was added; returns before it is written."""
         self._behind.hurry()
 
     async def stored(self, *, durable: bool) -> None:
@@ -206,8 +207,6 @@ class JournalWriter:
         self._purge_at = self._purge_at or 0.0
 
     def _change(self, added: _Added) -> RunChange:
-        from ....skills_db.journal.records import RunChange, joined
-
         made = () if added.run.lost else (make() for make in added.records)
         return RunChange(
             added.run.run_id,

@@ -25,6 +25,7 @@ from pathlib import Path
 from ....sandbox.installing import FOLDER, find_installer, modules_in
 from ...base.errors import PythonNotBuilt
 from .environment import CURRENT, LOCK_FILE, MANIFEST, ManagedPython, current, keep_problem
+from .import_check import check
 
 _BUILDS_KEPT = 2
 _INSTALL_SECONDS = 1800
@@ -34,11 +35,11 @@ _BROKEN_CONNECTION = "after connection broken by '"
 """What pip says of a connection that it tries again, before the error."""
 _ERROR_OF_CONNECTION = re.compile(r"\w+\([\"'](.+?)[\"'][,)]")
 
-Tell = Callable[[str], None]
+OnStep = Callable[[str], None]
 
 
 def set_up(
-    folder: Path, tell: Tell, *, lock: Path = LOCK_FILE, wheels: Sequence[Path] = (), is_fresh: bool = False
+    folder: Path, tell: OnStep, *, lock: Path = LOCK_FILE, wheels: Sequence[Path] = (), is_fresh: bool = False
 ) -> ManagedPython:
     """Build the environment from a lock with hashes; one that holds just that already is returned as it is.
 
@@ -66,7 +67,7 @@ def set_up(
         return _built(folder)
 
 
-def add(folder: Path, packages: Sequence[str], tell: Tell, *, wheels: Sequence[Path] = ()) -> ManagedPython:
+def add(folder: Path, packages: Sequence[str], tell: OnStep, *, wheels: Sequence[Path] = ()) -> ManagedPython:
     """Add packages to the environment, without changing the versions that are in it. Raises as `set_up`."""
     with _alone(folder, tell):
         before = current(folder)
@@ -126,10 +127,8 @@ def _reason_in(said: str) -> str:
     return reason
 
 
-def _check(folder: Path, build: Path, tell: Tell) -> None:
+def _check(folder: Path, build: Path, tell: OnStep) -> None:
     """Import each package once. Raises `PythonNotBuilt`, and keeps for `sealab data status` which cannot be."""
-    from .import_check import check
-
     tell("Importing each package once, in the sandbox")
     try:
         check(build / "bin" / "python", _site_packages(build))
@@ -139,7 +138,7 @@ def _check(folder: Path, build: Path, tell: Tell) -> None:
 
 
 @contextmanager
-def _alone(folder: Path, tell: Tell) -> Iterator[None]:
+def _alone(folder: Path, tell: OnStep) -> Iterator[None]:
     """Keep other builds away (flock(2)): the folder is made if it is not there."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

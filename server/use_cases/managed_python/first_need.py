@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ...base.errors import PythonNotBuilt
 from ...base.startup.package_names import distribution_of
+from .building import set_up
 from .environment import LOCK_FILE, keep_problem, locked_packages
 
 TRY_AGAIN_SECONDS = (60.0, 300.0, 900.0, 3600.0)
@@ -60,8 +61,6 @@ class FirstNeed:
         return _BEGUN
 
     def _build(self) -> None:
-        from .building import set_up
-
         try:
             set_up(self._folder, lambda step: _LOG.info("%s.", step), lock=LOCK_FILE)
         except PythonNotBuilt as error:
@@ -87,7 +86,7 @@ class FirstNeed:
 
 
 def _told(seconds: float) -> str:
-    """Say a time as whole seconds, or of more than two minutes as whole minutes."""
+    """Format a time as whole seconds, or of more than two minutes as whole minutes."""
     return f"{seconds:.0f} seconds" if seconds <= 120 else f"{math.ceil(seconds / 60)} minutes"  # noqa: PLR2004
 
 

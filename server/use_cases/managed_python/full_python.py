@@ -9,13 +9,16 @@ offered by default where workers cannot write to the workspace.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import os
 import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterable
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from ....sandbox.confine.levels import Level
@@ -49,7 +52,7 @@ print(json.dumps([sys.version_info >= (3, 11), folders]))
 _LOG = logging.getLogger(__name__)
 
 
-class FullPython:
+class FullPythonInterpreter:
     """The interpreter of `process` for one server: looked up anew each time, since it may be set up meanwhile.
 
     Raises `SettingsError` for a PROCESS_PYTHON that cannot be used.
@@ -87,7 +90,7 @@ class FullPython:
         return None if self._forbidden else current(self._folder)
 
     def why_not(self) -> str | None:
-        """Say why code cannot run in it now, or None where it can or may be tried."""
+        """Return why code cannot run in it now, or None where it can or may be tried."""
         if self._forbidden:
             return "ALLOWED_ISOLATION leaves out process."
         if self._impossible is not None:
@@ -200,17 +203,12 @@ def _modules_of(folders: tuple[str, ...]) -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _has_extra() -> bool:
-    from importlib.util import find_spec
-
     return all(find_spec(module) is not None for module in _EXTRA)
 
 
 @lru_cache(maxsize=8)
 def _folders_of(python: str) -> tuple[str, ...]:
     """Return the folders of packages of an interpreter. Raises `SettingsError` where full Python cannot run on it."""
-    import json
-    import os
-
     advice = "Name a Python interpreter of version 3.11 or newer by its absolute path."
     if not os.path.isabs(python):
         raise SettingsError(f"PROCESS_PYTHON is {python}, but must be an absolute path. {advice}")

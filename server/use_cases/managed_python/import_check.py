@@ -14,15 +14,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import distributions
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from ....sandbox.confine import Level
 from ....sandbox.errors import SandboxError
+from ....sandbox.host.pool import Pool, PoolSettings
 from ....sandbox.job import FONTS_FOLDER, Isolation, Job, Json, Limits, Outcome, Status
 from ...base.errors import PythonNotBuilt
 from ...base.startup.package_names import distribution_of
-
-if TYPE_CHECKING:
-    from ....sandbox.host.pool import Pool
 
 _SECONDS = 300.0
 _MEMORY_MB = 4000
@@ -104,9 +102,6 @@ def check(python: Path, packages: Path) -> None:
 
 
 async def _look(python: str, names: Sequence[str], found: _ImportsSeen) -> None:
-    from ....sandbox.confine import Level
-    from ....sandbox.host.pool import Pool, PoolSettings
-
     maximum = Limits(timeout_seconds=_SECONDS, memory_mb=_MEMORY_MB)
     # The layers that the machine has are on in any case; whether they are enough is judged where code is to run.
     settings = PoolSettings(

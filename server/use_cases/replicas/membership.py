@@ -110,7 +110,7 @@ class Membership:
                     await self.ask_apart(lambda store: store.leave(self.id))
 
     async def mark_leaving(self) -> None:
-        """Have the others know that this server takes no more sessions."""
+        """Announce that this server takes no more sessions."""
         self.is_leaving = True
         await self._beat()
 

@@ -12,13 +12,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import httpx2
+
 from ....tools_registry.http_bodies import BodyTooLarge, bounded_body
 from ...governance.rights import REPLICA_PATH as PATH
 from .seals import ANSWER_HEADER, ERA_HEADER, FIRST_ERA, HEADER, answer_mark, sealed
 
 if TYPE_CHECKING:
-    import httpx2
-
     from ....skills_db.replicas import ReplicaRow
     from .membership import Membership
     from .replica_keys import ReplicaKeys
@@ -132,8 +132,6 @@ class PeerLink:
             await response.aclose()
 
     async def _answered(self, peer: ReplicaRow, method: str, content: bytes, silent_seconds: float) -> httpx2.Response:
-        import httpx2
-
         now = self._membership.now()
         if now is None:
             raise PeerUnreached("The time of the database is not known yet.")
@@ -193,8 +191,6 @@ class PeerLink:
 
     def _client(self, *, streams: bool) -> httpx2.AsyncClient:
         if streams not in self._made:
-            import httpx2
-
             self._made[streams] = httpx2.AsyncClient(
                 follow_redirects=False,
                 trust_env=False,
@@ -216,8 +212,6 @@ def _new_era(response: httpx2.Response) -> str | None:
 
 
 async def _body(response: httpx2.Response, peer: ReplicaRow) -> AsyncIterator[bytes]:
-    import httpx2
-
     try:
         async for piece in response.aiter_raw():
             yield piece

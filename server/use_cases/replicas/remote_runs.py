@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...base.errors import RequestRefused, ServerError
 from ...base.identity import identity_from
-from ...governance.caller import Caller, NobodyAnswers, NoMoreQuestions, Progress
+from ...governance.caller import Caller, NobodyAnswers, NoMoreQuestions, OnProgress
 from ...governance.questions import NO, Question, Reply
 from ..runs.background.background_reports import execution_of
 from ..runs.request import CodeRequest, Execution, request_of, request_told
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .replica_keys import ReplicaKeys
 
 RUN, ANSWER, STILL = "run", "answer", "still"
-Tell = Callable[[Mapping[str, object]], Awaitable[None]]
+OnMessage = Callable[[Mapping[str, object]], Awaitable[None]]
 _OK = 200
 _LINE_BYTES_MAX = 64 * 1024 * 1024
 _LOST = (
@@ -80,7 +80,7 @@ class RemoteRuns:
         self._link = link
         self._keys = keys
 
-    async def run(self, peer: ReplicaRow, tenant: str, request: CodeRequest, progress: Progress | None) -> Execution:
+    async def run(self, peer: ReplicaRow, tenant: str, request: CodeRequest, progress: OnProgress | None) -> Execution:
         """Run a program on another server and return its report.
 
         Raises `NotHere` or `PeerUnreached` where nothing ran, `OutcomeUnknown` where that is not known, and what the
@@ -97,7 +97,7 @@ class RemoteRuns:
             raise OutcomeUnknown(_LOST) from error
 
     async def _followed(
-        self, peer: ReplicaRow, request: CodeRequest, progress: Progress | None, answer: PeerAnswer
+        self, peer: ReplicaRow, request: CodeRequest, progress: OnProgress | None, answer: PeerAnswer
     ) -> Execution:
         """Follow a run that has begun. From here on nothing raised may say that nothing ran: it would run again."""
         try:
@@ -109,7 +109,7 @@ class RemoteRuns:
 class _Following:
     """One run on another server, while it is at work."""
 
-    def __init__(self, link: PeerLink, peer: ReplicaRow, caller: Caller, progress: Progress | None) -> None:
+    def __init__(self, link: PeerLink, peer: ReplicaRow, caller: Caller, progress: OnProgress | None) -> None:
         self._link = link
         self._peer = peer
         self._caller = caller
@@ -179,7 +179,7 @@ def with_questions(request: CodeRequest, questions: Questions, head: Mapping[str
 class Questions:
     """The questions of one run that another server has to put to a user; `tell` sends it a line."""
 
-    def __init__(self, open_questions: dict[str, asyncio.Future[Mapping[str, Any]]], tell: Tell) -> None:
+    def __init__(self, open_questions: dict[str, asyncio.Future[Mapping[str, Any]]], tell: OnMessage) -> None:
         self._open = open_questions
         self._tell = tell
 

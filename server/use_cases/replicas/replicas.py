@@ -19,12 +19,12 @@ from .remote_runs import NotHere, RemoteRuns
 from .replica_errors import SessionElsewhere
 from .replica_keys import ReplicaKeys
 from .seals import SealCheck
-from .session_places import RETRY_SECONDS, Held, SessionPlaces
+from .session_places import RETRY_SECONDS, HeldSession, SessionPlaces
 
 if TYPE_CHECKING:
     from ....sandbox.job import Json
     from ....skills_db.replicas import ReplicaRow, ReplicaStore
-    from ...governance.caller import Progress
+    from ...governance.caller import OnProgress
     from ..runs.executor import Executor
     from ..runs.request import CodeRequest, Execution
 
@@ -116,7 +116,7 @@ class TenantPlaces:
     tenant: str
 
     async def execute(
-        self, executor: Executor, request: CodeRequest, here: Here, progress: Progress | None
+        self, executor: Executor, request: CodeRequest, here: Here, progress: OnProgress | None
     ) -> Execution:
         """Run a program where its session is, and return its report.
 
@@ -129,7 +129,7 @@ class TenantPlaces:
         while True:
             try:
                 place = await self._place(executor, session)
-                if isinstance(place, Held):
+                if isinstance(place, HeldSession):
                     return await self._run_here(place, here)
                 return await self.replicas.runs.run(place, self.tenant, request, progress)
             except (NotHere, PeerUnreached, SessionElsewhere) as error:
@@ -147,7 +147,7 @@ class TenantPlaces:
         """
         OWNER.set(executor.shares.owner(request.caller.scope))
         place = await self._place(executor, self._session(request))
-        if not isinstance(place, Held) or self.replicas.membership.is_leaving:
+        if not isinstance(place, HeldSession) or self.replicas.membership.is_leaving:
             raise NotHere
         return await self._run_here(place, here)
 
@@ -169,7 +169,7 @@ class TenantPlaces:
         return True in answers
 
     async def store_journals(self) -> None:
-        """Have the other servers write down what they have recorded of runs, as far as they can be reached."""
+        """Ask the other servers that can be reached to write what they have recorded of runs."""
         await self.replicas.ask_all({"kind": "store", "tenant": self.tenant})
 
     async def last_run(self, scope: str) -> tuple[str, float] | None:
@@ -192,13 +192,13 @@ class TenantPlaces:
         assert request.session is not None
         return session_of(request.caller.scope, request.session)
 
-    async def _place(self, executor: Executor, session: str) -> Held | ReplicaRow:
+    async def _place(self, executor: Executor, session: str) -> HeldSession | ReplicaRow:
         pools = executor.pools
         return await self.replicas.sessions.place(
             self.tenant, session, lambda: pools.end_session(session), lambda: pools.home_of(session) is not None
         )
 
-    async def _run_here(self, held: Held, here: Here) -> Execution:
+    async def _run_here(self, held: HeldSession, here: Here) -> Execution:
         membership = self.replicas.membership
         with self.replicas.sessions.used(held):
             if not await membership.valid(RETRY_SECONDS):

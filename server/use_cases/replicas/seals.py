@@ -50,7 +50,7 @@ class EraPassed(SealRefused):
 
 
 @dataclass(frozen=True, slots=True)
-class Seal:
+class OpenedSeal:
     """What a seal says that has been found right."""
 
     sender: str
@@ -82,7 +82,7 @@ class SealCheck:
     _floor: float = float("-inf")
     """The latest time of a seal whose nonce was forgotten."""
 
-    def opened(self, seal: str, *, now: float | None, method: str, path: str) -> Seal:
+    def opened(self, seal: str, *, now: float | None, method: str, path: str) -> OpenedSeal:
         """Return what a seal says. Raises `SealRefused`, in kinds; `now` is None where the time is not known yet."""
         found = _SEAL.fullmatch(seal)
         if found is None:
@@ -104,7 +104,7 @@ class SealCheck:
             raise SealRefused("It was used before.")
         self._nonces.add(nonce)
         self._ages.append((float(at), nonce))
-        return Seal(sender, digest)
+        return OpenedSeal(sender, digest)
 
     def _forget(self, now: float) -> None:
         """Forget nonces whose seals are too old, in the order in which they came, and take none of their time again."""

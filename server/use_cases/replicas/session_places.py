@@ -53,7 +53,7 @@ _NO_LEASE = (
 
 
 @dataclass(slots=True, eq=False)
-class Held:
+class HeldSession:
     """A session that this server has. `was_lost` until its next call has begun it anew."""
 
     name: str
@@ -76,7 +76,7 @@ class SessionPlaces:
     def __init__(self, membership: Membership, keys: ReplicaKeys) -> None:
         self.membership = membership
         self._keys = keys
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, HeldSession] = {}
         self._elsewhere: Lru[str, str] = Lru(KNOWN_MAX)
         self._taking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """One for each session that is being taken, as long as somebody waits for it."""
@@ -84,7 +84,7 @@ class SessionPlaces:
 
     async def place(
         self, tenant: str, session: str, end: Callable[[], Awaitable[object]], is_alive: Callable[[], bool]
-    ) -> Held | ReplicaRow:
+    ) -> HeldSession | ReplicaRow:
         """Return a session as this server has it, or the server that has it.
 
         Raises `SessionElsewhere` where neither can be said, and what reading the database raises.
@@ -108,7 +108,7 @@ class SessionPlaces:
         session: str,
         end: Callable[[], Awaitable[object]],
         is_alive: Callable[[], bool],
-    ) -> Held | ReplicaRow:
+    ) -> HeldSession | ReplicaRow:
         membership = self.membership
         if not await membership.valid(CONFIRM_SECONDS):
             raise self.no_lease(session)
@@ -120,7 +120,7 @@ class SessionPlaces:
             if (term, history) != (membership.term, membership.history) or not membership.is_valid:
                 raise self.no_lease(session)
             self._elsewhere.pop(name, None)
-            held = self._held[name] = Held(name, tenant, session, holder.epoch, holder.was_lost, end, is_alive)
+            held = self._held[name] = HeldSession(name, tenant, session, holder.epoch, holder.was_lost, end, is_alive)
             return held
         if not holder.replica:
             raise self.away(session)
@@ -145,7 +145,7 @@ class SessionPlaces:
         return SessionElsewhere(_NO_LEASE.format(repr(shown(session)), self.membership.lease_seconds))
 
     @contextmanager
-    def used(self, held: Held) -> Iterator[None]:
+    def used(self, held: HeldSession) -> Iterator[None]:
         """Keep a session here for as long as a call is at work in it."""
         held.users += 1
         try:
@@ -166,7 +166,7 @@ class SessionPlaces:
         """Return what to raise where a session went to another server while a program was at work in it."""
         return OutcomeUnknown(_MOVED.format(repr(shown(session))))
 
-    async def run(self, held: Held, here: Here) -> Execution:
+    async def run(self, held: HeldSession, here: Here) -> Execution:
         """Run a program in a session.
 
         Raises `OutcomeUnknown` where the session is lost meanwhile, `SessionElsewhere` where that was so before.
@@ -191,7 +191,7 @@ class SessionPlaces:
         await self._give_up(list(self._held.values()))
 
     async def check(self, *, may_be_forgotten: bool) -> None:
-        """Have the database know of every session that is here, and end those that it has given to another server.
+        """Register every session that is here in the database, and end those that it has given to another server.
 
         It `may_be_forgotten` who was given a session last, where the database has just gone on elsewhere.
         Raises what asking the database raises.
@@ -209,7 +209,7 @@ class SessionPlaces:
             _LOG.warning("The database has given sessions of this server to another one. They end here.")
             await self._give_up(given_up)
 
-    async def _give_up(self, every: list[Held]) -> None:
+    async def _give_up(self, every: list[HeldSession]) -> None:
         for each in every:
             del self._held[each.name]
             each.is_lost = True
@@ -230,8 +230,8 @@ class SessionPlaces:
         self._is_leaving = True
         await self._let_go(lambda _held: True)
 
-    async def _let_go(self, chosen: Callable[[Held], bool]) -> None:
-        gone: list[Held] = []
+    async def _let_go(self, chosen: Callable[[HeldSession], bool]) -> None:
+        gone: list[HeldSession] = []
         for each in list(self._held.values()):
             if not each.users and chosen(each) and self._held.get(each.name) is each:
                 del self._held[each.name]  # right before it ends, so that no call begins in it
@@ -244,7 +244,7 @@ class SessionPlaces:
             await self.membership.ask(lambda store: store.let_go(told, self.membership.id))
 
 
-async def _ended(held: Held) -> None:
+async def _ended(held: HeldSession) -> None:
     """End the worker of a session; where that fails, the others end all the same."""
     try:
         await held.end()

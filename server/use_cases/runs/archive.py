@@ -35,7 +35,7 @@ class RunKeeper:
         self._closed = False
 
     def soon(self, run_id: str, *, owner: str, code: str) -> bool:
-        """Have a run of `owner` kept a moment from now; False where the archive has to be asked to keep it at once."""
+        """Archive a run of `owner` a moment from now; False where the archive has to be asked to keep it at once."""
         if self._closed or not self.archive.keep_soon(run_id, owner=owner, code=code):
             return False
         self._flush_in(_AFTER_SECONDS)

@@ -18,7 +18,7 @@ from ....workspace.errors import WorkspaceError
 from ...base.errors import AuditUnwritten
 from ...base.host_call import Answer, Answers, HostCall
 from ...base.host_work import Account, Kind, charged_to, in_thread
-from ...base.stats.run_stats import ToolCall
+from ...base.stats.run_stats import EndedCall
 from ...base.telemetry import tracing
 from .cancelled_runs import LeftFiles
 from .files_home import changed_files
@@ -31,7 +31,7 @@ class RunCut(Exception):
     """The worker of a run was lost; its journal says how far the run came."""
 
 
-class Told(Aspect):
+class Observed(Aspect):
     """What OpenTelemetry is told of the run: how it went, how long it waited, and its calls as parts of it."""
 
     def __init__(self, run: Run) -> None:
@@ -313,11 +313,11 @@ async def _left_behind(run: Run) -> LeftFiles | None:
     return LeftFiles(changed_files(changed, ENTRIES_MAX), len(changed.kept), note)
 
 
-def _tool_calls(run: Run) -> Iterator[ToolCall]:
+def _tool_calls(run: Run) -> Iterator[EndedCall]:
     """Give the calls of tools as they are counted: of a tool that was not found the code made the name up."""
     for each in run.calls.log.entries:
         server, _, tool = each.tool.partition(".") if each.found else ("", "", "")
-        yield ToolCall(server, tool, each.ok, each.ms / 1000)
+        yield EndedCall(server, tool, each.ok, each.ms / 1000)
 
 
 def _bytes_of(text: str) -> int:

@@ -37,7 +37,7 @@ class CancelledRuns:
         keep: Callable[[], Awaitable[LeftFiles | None]] | None,
         end: Callable[[], None],
     ) -> None:
-        """Have `keep` called once a run that is cancelled has ended, unless it goes on elsewhere, and then `end`."""
+        """Call `keep` once a cancelled run has ended, unless it goes on elsewhere, and then `end`."""
         ended = [each for each, task in self._keeping.items() if task.done()]
         for each in ended[: max(len(self._keeping) - _REMEMBERED, 0)]:
             del self._keeping[each]

@@ -11,7 +11,7 @@ from ....sandbox.job import Failure, Isolation, Job, Outcome, Status
 from ...base.errors import KNOWN_ERRORS
 from ...base.host_call import Answers
 from ...base.telemetry import tracing
-from ...governance.caller import Progress
+from ...governance.caller import OnProgress
 from ...privacy.gates.program_gate import with_values
 from ..journal.journal import BegunRun, recorder_of
 from .admission import admitted
@@ -20,13 +20,13 @@ from .aspects import (
     Counted,
     Filtered,
     Journaled,
+    Observed,
     OddAnswers,
     Reported,
     RunCut,
     Shared,
     Sourced,
     TakenHome,
-    Told,
 )
 from .background.background_reports import cancelled
 from .executor import Executor
@@ -42,7 +42,7 @@ from .request import CodeRequest, Execution, new_run_id
 from .run import Aspect, Begun, Run
 
 ASPECTS: tuple[type[Aspect], ...] = (
-    *(Told, Journaled, Filtered, Sourced, Counted, Audited),
+    *(Observed, Journaled, Filtered, Sourced, Counted, Audited),
     *(TakenHome, Reported, Shared, OddAnswers),
 )
 """What goes with every run, outermost first: these begin in this order, and end in the other."""
@@ -52,7 +52,7 @@ async def execute(
     executor: Executor,
     request: CodeRequest,
     *,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
     recorded: Callable[[Answers], Answers] = lambda answer: answer,
 ) -> Execution:
     """Run the code and return its report, whatever came of it.
@@ -74,7 +74,7 @@ async def execute_here(
     executor: Executor,
     request: CodeRequest,
     *,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
     recorded: Callable[[Answers], Answers] = lambda answer: answer,
 ) -> Execution:
     """Run the code on this server and return its report; as `execute`."""
@@ -114,7 +114,7 @@ async def execute_here(
 
 
 async def executed(
-    executor: Executor, request: CodeRequest, job: Job, begun: Begun, progress: Progress | None
+    executor: Executor, request: CodeRequest, job: Job, begun: Begun, progress: OnProgress | None
 ) -> Execution:
     """Run a job whose journal has begun, and return its report; as `execute`."""
     link = request.asked_at or "" if request.background else None
@@ -158,7 +158,7 @@ async def _outcome(run: Run) -> Outcome:
 
 
 async def _computed(run: Run) -> Outcome:
-    """Have a worker run the code, or full Python where the dialect refuses what that could run."""
+    """Run the code in a worker, or in full Python where the dialect refuses what that could run."""
     executor, request, job = run.executor, run.request, run.job
     answer = run.answer()
     recorder = recorder_of(run.journal, job.isolation)

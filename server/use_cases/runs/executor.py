@@ -11,7 +11,7 @@ from ....sandbox.job import Json
 from ...base.lru import Lru
 from ...base.stats.run_stats import RunStats
 from ...governance.audit.trail import UNAUDITED, AuditTrail
-from ...governance.caller import Caller, Progress
+from ...governance.caller import Caller, OnProgress
 from ...governance.policy.access import NO_POLICY, Decider
 from ...governance.provenance.sightings import Conversations
 from .cancelled_runs import CancelledRuns
@@ -74,7 +74,7 @@ class Places(Protocol):
     """
 
     async def execute(
-        self, executor: Executor, request: CodeRequest, here: Here, progress: Progress | None
+        self, executor: Executor, request: CodeRequest, here: Here, progress: OnProgress | None
     ) -> Execution:
         """Run a program where its session is, and return its report."""
         ...
@@ -91,7 +91,7 @@ class Places(Protocol):
         ...
 
     async def store_journals(self) -> None:
-        """Have the other servers write down what they have recorded of runs, as far as they can be reached."""
+        """Ask the other servers that can be reached to write what they have recorded of runs."""
 
     async def last_run(self, scope: str) -> tuple[str, float] | None:
         """Return the last run of a scope on the other servers, and how many seconds ago it ended."""

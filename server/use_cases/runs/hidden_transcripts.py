@@ -18,7 +18,7 @@ from ..journal.transcript import Transcript, transcript
 from .background.background_listing import LISTED_TEXTS, ListedRun
 
 if TYPE_CHECKING:
-    from ....skills_db.journal.records import Journal as RunRecord
+    from ....skills_db.journal.records import StoredJournal
     from ...governance.questions import Question
     from ...privacy.privacy import Privacy
 
@@ -33,7 +33,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]{4,}={0,2}")
 _NOTED_BYTES = "bytes as base64"
 
 
-async def hidden_transcript(privacy: Privacy, record: RunRecord) -> Transcript:
+async def hidden_transcript(privacy: Privacy, record: StoredJournal) -> Transcript:
     """Return what a run did, as its owner may see it. Raises `PrivacyFailed`."""
     told = transcript(record)
     if privacy.is_off:

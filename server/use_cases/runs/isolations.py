@@ -20,7 +20,7 @@ from ...base.errors import RequestRefused, SettingsError
 from ...base.home import Home
 from ...base.settings import Settings
 from ...base.storage.opening import shown_folder
-from ..managed_python.full_python import NOT_SET_UP, OR_SET_UP, FullPython
+from ..managed_python.full_python import NOT_SET_UP, OR_SET_UP, FullPythonInterpreter
 
 NO_IMAGE = "There is no image for containers yet. Run `sealab container build`, or set CONTAINER_IMAGE."
 
@@ -49,7 +49,7 @@ class Offer:
 
     makers: Mapping[Isolation, Callable[[], JobRunner]]
     missing: Mapping[Isolation, str]
-    full_python: FullPython
+    full_python: FullPythonInterpreter
     image: ContainerImage | None = None
 
     def is_there(self, isolation: Isolation) -> bool:
@@ -78,7 +78,7 @@ class Offer:
         )
 
     def others(self) -> str:
-        """Say which isolations can be asked for now."""
+        """Return which isolations can be asked for now."""
         return f"Give one of {', '.join((AUTO, *self._there()))}."
 
     def _there(self) -> list[Isolation]:
@@ -96,7 +96,7 @@ def offer(settings: Settings, home: Home, own_bound: OwnBound | None = None) -> 
     missing: dict[Isolation, str] = {}
     image: ContainerImage | None = None
     bounds = RunBounds(settings.caller_runs_max, settings.tenant_runs_max, own_bound)
-    full_python = FullPython(settings, home)
+    full_python = FullPythonInterpreter(settings, home)
     allowed = {*allowed_isolations(settings), *((Isolation.PROCESS,) if settings.allowed_isolation is None else ())}
     for isolation in Isolation:
         if isolation not in allowed:
@@ -124,8 +124,8 @@ def offer(settings: Settings, home: Home, own_bound: OwnBound | None = None) -> 
 
 
 def why_no_process(settings: Settings, home: Home) -> str | None:
-    """Say why code cannot run in full Python beside this server, or None where it can. Raises `SettingsError`."""
-    return FullPython(settings, home).why_not()
+    """Return why code cannot run in full Python beside this server, or None where it can. Raises `SettingsError`."""
+    return FullPythonInterpreter(settings, home).why_not()
 
 
 def chosen_image(settings: Settings, home: Home) -> ContainerImage | None:
@@ -154,7 +154,7 @@ def _restricted_pool(
     return Pool(replace(pool, packages=packages))
 
 
-def _process_pool(settings: Settings, home: Home, bounds: RunBounds, full_python: FullPython) -> JobRunner:
+def _process_pool(settings: Settings, home: Home, bounds: RunBounds, full_python: FullPythonInterpreter) -> JobRunner:
     pool = _pool_settings(settings, home, bounds, Isolation.PROCESS)
     python, level = full_python.python(), full_python.required_level
     return Pool(replace(pool, python=python, required_level=level, installed=full_python.installed))

@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from ...governance.caller import RUNNING, Progress
+from ...governance.caller import RUNNING, OnProgress
 
 EVERY_SECONDS = 1.0
 _AT_LEAST_SECONDS = 0.1
@@ -26,7 +26,7 @@ class ProgressReporter:
     Most runs end before the first second does: for them it is a timer that is set and cancelled.
     """
 
-    to: Progress | None
+    to: OnProgress | None
     timeout_seconds: float
     _began: float = field(default_factory=time.monotonic)
     _sent_at: float = 0.0

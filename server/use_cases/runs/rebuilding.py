@@ -19,7 +19,7 @@ from ...base.host_work import Kind, in_thread
 from .recorded_runs import again, job_of
 
 if TYPE_CHECKING:
-    from ....skills_db.journal.records import Session
+    from ....skills_db.journal.records import SessionPrograms
     from .executor import Executor
     from .request import CodeRequest
 
@@ -59,7 +59,7 @@ async def _rebuild(executor: Executor, job: Job, name: str, run: RunBefore) -> i
     return len(session.programs)
 
 
-async def _run_all(executor: Executor, job: Job, session: Session, run: RunBefore) -> None:
+async def _run_all(executor: Executor, job: Job, session: SessionPrograms, run: RunBefore) -> None:
     if session.gap is not None:
         raise SessionNotRebuilt(session.gap)
     programs = session.programs

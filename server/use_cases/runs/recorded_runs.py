@@ -14,7 +14,7 @@ from ..journal.recording import told_of
 from ..journal.replaying import RunReplay, recorded_calls
 
 if TYPE_CHECKING:
-    from ....skills_db.journal.records import Journal as RunRecord
+    from ....skills_db.journal.records import StoredJournal
 
 _COMPARED = ("status", "error", "result", "output", "output_sha256", "stderr", "stderr_sha256")
 _SHOWN_CHARS_MAX = 200
@@ -31,7 +31,7 @@ class Replayed:
     difference: str | None
 
 
-def job_of(record: RunRecord, session: str | None = None, *, was_cut: bool = False) -> Job:
+def job_of(record: StoredJournal, session: str | None = None, *, was_cut: bool = False) -> Job:
     """Return the job of a recorded run, in a session of this name. One that `was_cut` has no end.
 
     Raises `RequestRefused` where it cannot be run again.
@@ -57,7 +57,9 @@ def job_of(record: RunRecord, session: str | None = None, *, was_cut: bool = Fal
     )
 
 
-async def again(run: RunBefore, record: RunRecord, session: str | None = None, *, job: Job | None = None) -> Replayed:
+async def again(
+    run: RunBefore, record: StoredJournal, session: str | None = None, *, job: Job | None = None
+) -> Replayed:
     """Run a recorded program on its recorded answers alone, as `job` if there is one. Raises as `job_of`."""
     answers = RunReplay(recorded_calls(record.records))
     outcome = await run(job or job_of(record, session), for_worker(answers.answer))
@@ -69,7 +71,7 @@ async def again(run: RunBefore, record: RunRecord, session: str | None = None, *
     return Replayed(record.run.run_id, outcome, answers.answered, difference)
 
 
-def _check(record: RunRecord, header: Mapping[str, Json], *, was_cut: bool) -> None:
+def _check(record: StoredJournal, header: Mapping[str, Json], *, was_cut: bool) -> None:
     run = record.run
     if run.isolation != Isolation.RESTRICTED or header["seed"] is None:
         raise RequestRefused(
@@ -93,7 +95,7 @@ def _where(outcome: Outcome, what: str) -> str:
     return what if line is None else f"line {line}: {what}"
 
 
-def _first_difference(record: RunRecord, outcome: Outcome) -> str | None:
+def _first_difference(record: StoredJournal, outcome: Outcome) -> str | None:
     recorded = record.end or {}
     now = json.loads(json.dumps(told_of(outcome)))
     for name in _COMPARED:

@@ -22,7 +22,7 @@ from .recorded_runs import Replayed, again, job_of
 from .request import CodeRequest
 
 if TYPE_CHECKING:
-    from ....skills_db.journal.records import Journal as RunRecord
+    from ....skills_db.journal.records import StoredJournal
     from .executor import Executor
     from .report import Report
 
@@ -74,5 +74,5 @@ async def replay_edited(executor: Executor, run_id: str, code: str, *, caller: C
     return (await execute(executor, request, recorded=answers.before)).report, answers
 
 
-def _read(journal: Journal, run_id: str) -> RunRecord:
+def _read(journal: Journal, run_id: str) -> StoredJournal:
     return journal.store().journal(run_id)

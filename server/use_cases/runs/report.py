@@ -239,7 +239,7 @@ def brief(report: Report, *, layers: bool) -> dict[str, object]:
 
 
 def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
-    """Say the report in lines: how it ended, the result, the error, the output, and what was cut.
+    """Format the report as lines: how it ended, the result, the error, the output, and what was cut.
 
     The result stands in the form that takes the fewest tokens, or was asked for. Of a long result or output only
     `SHOWN_CHARS` are shown: the structured content has more.
@@ -318,7 +318,7 @@ def _shows(image: Image) -> str:
 
 
 def _not_done(calls: Sequence[DryCall]) -> Iterator[str]:
-    """Say in lines what a dry run did not do; of each tool a few calls, and how many more there are."""
+    """Format as lines what a dry run did not do; of each tool a few calls, and how many more there are."""
     counts: Counter[str] = Counter()
     for call in calls:
         counts[call["tool"]] += 1
@@ -394,7 +394,7 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 
 def _failure(error: ErrorReport) -> Iterator[str]:
-    """Say in lines what went wrong, where the code was, and which calls it had made."""
+    """Format as lines what went wrong, where the code was, and which calls it had made."""
     where = "" if error["line"] is None else f" (line {error['line']})"
     yield f"{error['type']}{where}: {error['message']}"
     trace = (error["traceback"] or "").split(_NEW_LINE)

@@ -19,7 +19,7 @@ from ...base.errors import RequestRefused
 from ...base.host_call import Answers
 from ...base.host_work import Kind, in_thread
 from ...base.settings import Settings
-from ...governance.caller import Ask, Caller, Progress
+from ...governance.caller import Ask, Caller, OnProgress
 from ...governance.scopes import kept_identity, session_of
 from ...privacy.gates.program_gate import ProgramTokens
 from ..host_functions.skill_calls import take_again
@@ -41,7 +41,7 @@ async def resume(
     *,
     ask: Ask | None = None,
     scope: str | None = None,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
     background: bool = False,
     outlives_worker: bool = False,
 ) -> Execution:

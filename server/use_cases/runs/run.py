@@ -13,8 +13,8 @@ from ....sandbox.job import HostCalls, Isolation, Job, Outcome
 from ...base.host_call import Answers, for_worker
 from ...base.host_work import Account
 from ...base.settings import Switch
-from ...governance.caller import Progress
-from ...governance.provenance.sightings import WINDOW_SECONDS, Program
+from ...governance.caller import OnProgress
+from ...governance.provenance.sightings import WINDOW_SECONDS, ProgramTexts
 from ...privacy.gates.program_gate import ProgramTokens
 from ...privacy.gates.run_gate import (
     CalledTool,
@@ -30,7 +30,7 @@ from ..host_functions.attachments import Attachments
 from ..host_functions.broker import Calls
 from ..host_functions.sourced_calls import RunSources, text_of
 from ..journal.earlier_answers import earlier_answers
-from ..journal.journal import Kept
+from ..journal.journal import RunRecording
 from .executor import Executor
 from .files_home import FilesHome, changed_names
 from .progress import ProgressReporter
@@ -74,7 +74,7 @@ class Begun:
 
     run_id: str
     program: ProgramTokens
-    journal: Kept
+    journal: RunRecording
     journaled: Callable[[Run, Answers], Answers]
     recorded: Callable[[Answers], Answers] = lambda answer: answer
 
@@ -106,7 +106,7 @@ class Run:
         begun: Begun,
         *,
         aspects: Sequence[type[Aspect]],
-        progress: Progress | None,
+        progress: OnProgress | None,
     ) -> Self:
         """Make the run of a job, with one of each kind of aspect."""
         run_id, timeout_seconds = begun.run_id, job.limits.timeout_seconds
@@ -144,7 +144,7 @@ class Run:
         return self.begun.run_id
 
     @property
-    def journal(self) -> Kept:
+    def journal(self) -> RunRecording:
         """The run's journal."""
         return self.begun.journal
 
@@ -227,7 +227,7 @@ def _sources_of(executor: Executor, request: CodeRequest, job: Job, run_id: str)
         return None
     conversation = executor.conversations.of(request.caller.scope)
     has = text_of(job.code, *job.arguments, values=[dict(job.context_vars)])
-    program = Program(has, time.time())
+    program = ProgramTexts(has, time.time())
     earlier = None
     if executor.journal.keeps:
         earlier = partial(earlier_answers, executor.journal, request.caller.scope, seconds=WINDOW_SECONDS)

@@ -9,6 +9,7 @@ from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from ....tools_registry.search.tokens import stem, words
 from ...base.errors import ServerError
 from ...base.identity import Right
 from ...base.lru import Lru
@@ -104,8 +105,6 @@ def _named(inner: str) -> Iterator[str]:
 
 def words_of(skill: SkillDraft | SkillSummary) -> frozenset[str]:
     """Return the stems of the words of a skill's name and description."""
-    from ....tools_registry.search.tokens import stem, words
-
     return frozenset(map(stem, words(f"{skill.name} {skill.description[:500]}")))
 
 

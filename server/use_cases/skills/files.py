@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, cast
 
 import anyio.to_thread
 
-from ....sandbox.job import Json, Reading
+from ....sandbox.job import Json, SourceReading
 from ....skills_db.content import TOLD_MAX_CHARS
 from ....skills_db.errors import SkillNotFound, SkillRefused, SkillsDbError
+from ....skills_db.skill_md import ORIGIN, folder_name, portable, read, written
 from ...base.errors import ServerError, SkillNameRefused, UsageError
 from ...base.host_work import Kind, in_thread
 from ...base.startup.package_names import distribution_of, installed_distributions, module_of
@@ -93,15 +94,12 @@ async def export_to(context: SkillContext, target: Path, names: Iterable[str] = 
 
 def files_of(skill: StoredSkill) -> tuple[str, dict[str, bytes]]:
     """Return a stored skill's folder: its name, and its files by their paths in it."""
-    from ....skills_db.skill_md import folder_name, portable, written
-
     return folder_name(skill.name), written(portable(skill.draft), skill.draft)
 
 
 async def _imported(
     context: SkillContext, folder: str, files: Mapping[str, bytes] | SkillRefused, *, update: bool
 ) -> Imported:
-    from ....skills_db.skill_md import ORIGIN, read
     from ....skills_db.tenants.shelf import is_shared, publishing
 
     name: str | None = None
@@ -153,15 +151,13 @@ async def _imported(
 
 async def _facts(context: SkillContext, name: str, skill: PortableSkill) -> SkillFacts:
     """Read the code of a skill, or make it of the folder of others, whose scripts run in full Python."""
-    from ....skills_db.skill_md import ORIGIN
-
     if ORIGIN not in skill.extra:
-        return await facts_of(context.executor, skill.code, Reading(name, skill.tests), nested=False)
+        return await facts_of(context.executor, skill.code, SourceReading(name, skill.tests), nested=False)
     texts = cast("Mapping[str, str]", skill.extra["files"])
     sources = {path: text for path, text in sorted(texts.items()) if path.endswith(".py")}
     while sum(map(len, sources.values())) > SOURCE_CHARS_MAX:
         del sources[max(sources, key=lambda path: len(sources[path]))]
-    facts = await facts_of(context.executor, "pass", Reading(name, scripts=sources), nested=False)
+    facts = await facts_of(context.executor, "pass", SourceReading(name, scripts=sources), nested=False)
     return replace(facts, wider="script" in cast("Mapping[str, Json]", facts.parameters["properties"]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
@@ -64,8 +65,6 @@ def kept_files(files: Mapping[str, bytes], last: StoredSkill | None) -> dict[str
         try:
             parts["files"][path] = data.decode()
         except UnicodeDecodeError:
-            from base64 import b64encode
-
             parts["assets"][path] = b64encode(data).decode()
         kept |= {part: each for part, each in parts.items() if each}
     return kept
@@ -118,7 +117,7 @@ async def judged(
 
 
 def change_of(draft: SkillDraft, last: StoredSkill, tests: Judged) -> str:
-    """Say in one line what a version changes: what it takes and returns, what callers must do, and what it was shown.
+    """Describe in one line what a version changes: parameters and result, what callers must do, and how it was tested.
 
     Empty where it holds what the last one did.
     """

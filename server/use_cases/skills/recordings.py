@@ -22,7 +22,7 @@ from ..journal.replies import error_reply, given, shown
 RECORDINGS_MAX = 1000
 
 
-class Recorder:
+class AnswerRecorder:
     """Keeps what upstream tools answer while tests run."""
 
     def __init__(self) -> None:

@@ -107,7 +107,7 @@ async def review(context: SkillContext, caller: Caller = LOCAL) -> Review:
 
 
 def lines_of(found: Review) -> list[str]:
-    """Say the findings in lines, each with its command."""
+    """Format the findings as lines, each with its command."""
     lines = [f"{each['name']}: {each['why']} → {each['proposal']}: {each['command']}" for each in found["findings"]]
     return lines or [f"Nothing to tend among {found['skills']} skills."]
 
@@ -211,7 +211,7 @@ async def _only_reads(context: SkillContext, caller: Caller, name: str) -> bool:
 
 
 def _differs(before: Json, now: Json, where: str = "") -> str | None:
-    """Say where an answer lacks what another one had, or has it of another type; None where it does not.
+    """Return where an answer lacks what another one had, or has it of another type; None where it does not.
 
     Other values, more keys, and what was or is null are no difference.
     """

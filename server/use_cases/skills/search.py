@@ -11,16 +11,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ....sandbox.job import Json
+from ....skills_db.content import SkillPage
 from ....skills_db.errors import SkillsDbError
+from ....tools_registry.models import Tool
 from ...base.errors import HostWorkBusy
 from ...base.host_work import Kind, in_thread
+from ..upstream_tools.extras import Extra
 from .service import SkillService
 
 if TYPE_CHECKING:
-    from ....skills_db.content import SkillDraft, SkillPage, SkillSummary
+    from ....skills_db.content import SkillDraft, SkillSummary
     from ....skills_db.skills import SkillStore
     from ....tools_registry.search.ranking import DocumentReader, Searchable, SearchIndex
-    from ..upstream_tools.extras import Extra
 
 CATEGORY = "skills"
 WAIT_SECONDS = 3.0
@@ -104,8 +106,6 @@ class SkillIndex:
         return await self._service.ask(partial(self._page, query, tag, limit))
 
     def _page(self, query: str, tag: str | None, limit: int, store: SkillStore) -> SkillPage:
-        from ....skills_db.content import SkillPage
-
         seen, by_words, by_meaning = self._indexed(store)
         if any(map(str.isalnum, query)):
             matches = by_words.matches(query)
@@ -148,7 +148,6 @@ class SkillIndex:
 
     def _documents_of(self, skill: SkillSummary) -> tuple[Extra, Searchable]:
         from ....tools_registry.search.indexing import Searchable
-        from ..upstream_tools.extras import Extra
 
         text = " ".join((*skill.tags, skill.description))
         among_tools = Searchable(
@@ -198,7 +197,6 @@ def _with_signs(signs: str, summaries: Mapping[str, SkillSummary]) -> list[str]:
 
 def _definition(draft: SkillDraft) -> Mapping[str, Json]:
     from ....tools_registry.describing.examples import example_call
-    from ....tools_registry.models import Tool
 
     tool = Tool(draft.name, CATEGORY, CATEGORY, input_schema=draft.parameters)
     example = example_call(tool, f"{CATEGORY}.{draft.name}")

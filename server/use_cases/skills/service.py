@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from ....skills_db.errors import SkillNotFound
 from ...base.database import HomeDatabase
 from ...base.host_work import Kind, in_thread
 from ...base.write_behind import WriteBehind
@@ -96,7 +97,7 @@ class SkillService:
         return await self.ask(lambda store: frozenset(name for name in names if _is_wider(store, name)))
 
     def have_changed(self) -> None:
-        """Tell the watchers that skills have changed, or may have; returns at once."""
+        """Notify the watchers that skills have changed, or may have; returns at once."""
         for watcher in list(self.watchers):
             watcher()
 
@@ -203,8 +204,6 @@ class SkillService:
 
 
 def _is_wider(store: SkillStore, name: str) -> bool:
-    from ....skills_db.errors import SkillNotFound
-
     waiting, seen = [name], {name}
     while waiting and len(seen) <= _USED_MAX:
         try:

@@ -11,6 +11,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from ....sandbox.guest_names import given_names
 from ....sandbox.job import Json
 from ...base.arguments import misfit, unknown_argument
 from ...base.errors import ArgumentsRefused, SkillNameRefused
@@ -92,6 +93,4 @@ def judge_name(name: str) -> None:
 
 @cache
 def _given_names() -> frozenset[str]:
-    from ....sandbox.guest_names import given_names
-
     return given_names()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from ....sandbox.job import Job, Json, Limits, Outcome, Reading, Status
+from ....sandbox.job import Job, Json, Limits, Outcome, SourceReading, Status
 from ....sandbox.wire.bounded_json import write_in_steps
 from ...base.errors import SkillUnfit
 from ...base.host_work import Account, Kind, in_thread
@@ -56,7 +56,7 @@ class SkillFacts:
 
 
 async def facts_of(
-    executor: Executor, code: str, reading: Reading, *, nested: bool, caller: Caller = LOCAL
+    executor: Executor, code: str, reading: SourceReading, *, nested: bool, caller: Caller = LOCAL
 ) -> SkillFacts:
     """Read the code of a skill. Raises `SkillUnfit`, with the line where there is one."""
     for part, text in (("code", code), ("tests", reading.tests)):

@@ -25,7 +25,7 @@ from ...privacy.gates.run_gate import Gate
 from ..host_functions.broker import Calls, Handler
 from ..runs.admission import permit_run
 from ..runs.placement.escalation import escalated
-from .recordings import Recorder, Replay
+from .recordings import AnswerRecorder, Replay
 
 if TYPE_CHECKING:
     from ....skills_db.content import SkillDraft
@@ -125,7 +125,7 @@ async def run_tests(
     *,
     caller: Caller = LOCAL,
     within: Calls | None = None,
-    recorder: Recorder | None = None,
+    recorder: AnswerRecorder | None = None,
     replay: Replay | None = None,
     beside: TestPlan | None = None,
 ) -> Outcome:
@@ -220,7 +220,7 @@ def _tests_of(plan: TestPlan) -> tuple[str, dict[str, Json]]:
 
 
 def _handlers(
-    executor: Executor, unstored: Mapping[str, TestPlan], recorder: Recorder | None, replay: Replay | None
+    executor: Executor, unstored: Mapping[str, TestPlan], recorder: AnswerRecorder | None, replay: Replay | None
 ) -> Mapping[str, Handler]:
     handlers: dict[str, Handler] = {
         name: replace(handler, answer=_refuse) if name in _NOT_FROM_TESTS else handler

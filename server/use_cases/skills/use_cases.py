@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, NotRequired, cast
 
 from typing_extensions import TypedDict
 
-from ....sandbox.job import Json, Outcome, Reading, Status
+from ....sandbox.job import Json, Outcome, SourceReading, Status
+from ....skills_db.content import TOLD_MAX_CHARS, SkillDraft, SkillKind
 from ....skills_db.errors import SkillNotFound, SkillRefused, SkillsDbError
+from ....skills_db.skill_md import MANIFEST, ORIGIN, files_in
 from ....tools_registry.errors import RegistryError
 from ....workspace.archive import RunArchive
 from ....workspace.errors import WorkspaceError
@@ -22,7 +24,7 @@ from ...base.host_work import Kind, account, in_thread
 from ...base.identity import Identity, Right
 from ...base.settings import Switch
 from ...governance.audit.trail import AuditKind
-from ...governance.caller import LOCAL, Caller, Progress
+from ...governance.caller import LOCAL, Caller, OnProgress
 from ...governance.provenance.sightings import Conversation, literals_of
 from ..host_functions.broker import Calls
 from ..host_functions.sourced_calls import FROM_TEXTS
@@ -34,14 +36,13 @@ from ..runs.request import CodeRequest, Execution
 from ..upstream_tools.discovery import searched_for
 from .duplicates import alike, same_as
 from .new_versions import Judged, change_of, judged, kept_description, kept_files, kept_tags
-from .recordings import Recorder, Replay
+from .recordings import AnswerRecorder, Replay
 from .search import about_of, call_of
 from .skill_arguments import judge_arguments, judge_name
 from .source_facts import SkillFacts, facts_of
 from .testing import NOT_SAVED, cause_of, line_of_skill, plan_of, run_tests
 
 if TYPE_CHECKING:
-    from ....skills_db.content import SkillDraft
     from ....skills_db.skills import SkillStore, StoredSkill
     from ....workspace.store import Workspace
     from ..runs.executor import Executor
@@ -179,7 +180,7 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
     code, variables = await _code_of(context, request)
     last = await context.service.ask(lambda store: store.newest(request.name))
     tests = request.tests or ("" if last is None else last.draft.tests)
-    reading = Reading(request.name, tests, variables)
+    reading = SourceReading(request.name, tests, variables)
     facts = await facts_of(context.executor, code, reading, nested=request.within is not None, caller=request.caller)
     draft = draft_from(
         request.name,
@@ -199,7 +200,7 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
         *await _warnings_of_run(context, request),
         *await _warnings(context, request.caller.identity, draft, facts),
     ]
-    recorder = Recorder() if request.record else None
+    recorder = AnswerRecorder() if request.record else None
     found = await _tested(context, request, draft, last, recorder)
     warnings += found.failed if last is not None else await _near(context, request, draft)
     warnings += [f"Not tested with it: {each}." for each in found.untested]
@@ -233,7 +234,7 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
 
 
 def told_of(saved: SavedSkill) -> list[str]:
-    """Say in lines what a version changes, and which constants became parameters."""
+    """Format as lines what a version changes, and which constants became parameters."""
     told = [saved["changed"]] if "changed" in saved else []
     if "constants" in saved:
         told.append(f"constants that are parameters: {', '.join(saved['constants']['parameters']) or 'none'}")
@@ -242,7 +243,7 @@ def told_of(saved: SavedSkill) -> list[str]:
 
 
 async def _near(context: SkillContext, request: SaveRequest, draft: SkillDraft) -> list[str]:
-    """Say which skill does the same as a new one. Raises `SkillUnfit` where both are described, unless forced."""
+    """Return which skill does the same as a new one. Raises `SkillUnfit` where both are described, unless forced."""
     if not request.caller.identity.may(Right.SKILLS_READ):
         return []
     found = await context.service.ask(lambda store: alike(store, draft))
@@ -263,7 +264,7 @@ async def _tested(
     request: SaveRequest,
     draft: SkillDraft,
     last: StoredSkill | None,
-    recorder: Recorder | None,
+    recorder: AnswerRecorder | None,
 ) -> Judged:
     """Run its tests, and on new code those of before. Raises `SkillUnfit` with all that fail, unless forced.
 
@@ -318,7 +319,7 @@ async def _stored_as(context: SkillContext, draft: SkillDraft, within: Calls | N
 
 
 async def greeting(context: SkillContext, caller: Caller) -> str:
-    """Say in a line how many skills there are, and which the caller uses most; nothing where there are none."""
+    """Describe in one line how many skills there are, and which the caller uses most; empty where there are none."""
     if not (caller.identity.may(Right.SKILLS_READ) and context.service.has_database):
         return ""
     await context.index.refresh()
@@ -368,8 +369,6 @@ def loaded(skill: StoredSkill) -> LoadedSkill:
 
 def _of_others(draft: SkillDraft) -> dict[str, object]:
     """Return what is told of a folder that others wrote: whose it is, its instructions, and its files."""
-    from ....skills_db.skill_md import MANIFEST, ORIGIN, files_in
-
     if ORIGIN not in draft.extra:
         return {}
     files = files_in(draft.extra)
@@ -416,7 +415,7 @@ async def listed(
     return told
 
 
-async def run(context: SkillContext, request: RunSkillRequest, *, progress: Progress | None = None) -> Execution:
+async def run(context: SkillContext, request: RunSkillRequest, *, progress: OnProgress | None = None) -> Execution:
     """Run a skill with arguments that fit its schema, and report it as any code.
 
     `error.line` is a line of the skill. Raises `SkillNotFound`, `ArgumentsRefused`, and what `execute` does.
@@ -502,7 +501,7 @@ async def examine(context: SkillContext, name: str, *, record: bool = False, cal
     plan = plan_of(skill.draft)
     if not record:
         return await run_tests(context.executor, plan, caller=caller, replay=Replay(skill.draft.recordings))
-    recorder = Recorder()
+    recorder = AnswerRecorder()
     outcome = await run_tests(context.executor, plan, caller=caller, recorder=recorder)
     recordings = await context.executor.privacy.kept_value(caller.scope, recorder.recordings())
     draft = replace(skill.draft, recordings=recordings)
@@ -529,8 +528,6 @@ def draft_from(
 
     Of a long docstring the description is the beginning; the code has all of it.
     """
-    from ....skills_db.content import TOLD_MAX_CHARS, SkillDraft, SkillKind
-
     told, documented = description.strip(), facts.description[:TOLD_MAX_CHARS]
     return SkillDraft(
         name=name,

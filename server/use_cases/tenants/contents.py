@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ....skills_db import DATABASE_FILE
 from ....skills_db.engine import Database, place_of
-from ....skills_db.tenants.contents import Contents, contents_of, tokens_of_tenant
+from ....skills_db.tenants.contents import TenantCounts, contents_of, tokens_of_tenant
 from ....skills_db.tenants.schemas import is_there, schema_of
 from ....workspace.names import TENANTS
 from ....workspace.objects.cache_place import FOLDER as CACHE_FOLDER
@@ -74,7 +74,7 @@ def database_if_there(settings: Settings, home: Home, operators: Database) -> It
 def counts_of(settings: Settings, home: Home, operators: Database) -> dict[str, object]:
     """Count what a tenant has, in its database, in its files, and among the operator's tokens. Blocks."""
     with database_if_there(settings, home, operators) as database:
-        contents = Contents() if database is None else contents_of(database)
+        contents = TenantCounts() if database is None else contents_of(database)
     tokens = tokens_of_tenant(operators, home.tenant, time.time())
     return {**asdict(contents), "tokens": tokens, **asdict(files_of(home, bucket_of(settings, home)))}
 

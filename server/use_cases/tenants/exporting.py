@@ -23,14 +23,14 @@ from ....workspace.errors import Unavailable, WorkspaceError
 from ....workspace.names import Name
 from ....workspace.objects.blobs import Blobs
 from ....workspace.objects.stored_names import StoredNames
-from ....workspace.paths import Found, Root
+from ....workspace.paths import Root, WalkedEntry
 from ...base.errors import UsageError
 from ...base.home import Home
 from ...base.settings import Settings
 from ...base.storage.opening import bucket_of, shown_folder
 from ...privacy.of_home import privacy_of
 from ..journal.journal import Journal
-from ..runs.background.background_listing import LISTED_TEXTS, Wanted, listed_runs
+from ..runs.background.background_listing import LISTED_TEXTS, RunFilter, listed_runs
 from .contents import database_if_there
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _written(settings: Settings, home: Home, operators: Database, file: BinaryIO
 def _runs(settings: Settings, home: Home, database: Database, operators: Database) -> list[dict[str, object]]:
     privacy = privacy_of(settings, home, lambda: database, operators=lambda: operators)
     journal = Journal(settings, lambda: database, privacy.key, keeps=False)
-    found = listed_runs(journal.store(), journal.background(), Wanted(limit=_RUNS_MAX))
+    found = listed_runs(journal.store(), journal.background(), RunFilter(limit=_RUNS_MAX))
     return [{name: each for name, each in run.told.items() if name not in LISTED_TEXTS} for run in found]
 
 
@@ -149,7 +149,7 @@ def _files(settings: Settings, home: Home, archive: zipfile.ZipFile) -> dict[str
     return {"files": written, "renamed": renamed, "left_out": left_out}
 
 
-def _write(root: Root, found: Found, archive: zipfile.ZipFile, name: str) -> None:
+def _write(root: Root, found: WalkedEntry, archive: zipfile.ZipFile, name: str) -> None:
     handle, status = root.open_file(Name(found.parts))
     with open(handle, "rb") as source:
         info = zipfile.ZipInfo(name, _date(status.st_mtime))

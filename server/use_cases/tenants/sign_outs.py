@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from ....skills_db.engine import Database
-from ....skills_db.sign_ins.sign_in_keys import Told
+from ....skills_db.sign_ins.sign_in_keys import StoredTokens
 from ....skills_db.sign_ins.sign_in_store import SignInStore, sign_ins_of
 from ...base.errors import VaultKeyError
 from ...base.home import Home
@@ -73,7 +73,7 @@ def _store(settings: Settings, home: Home, database: Database, operators: Databa
         privacy.close()
 
 
-def _run_revoked(given: tuple[Told, ...]) -> int:
+def _run_revoked(given: tuple[StoredTokens, ...]) -> int:
     """Ask the issuers in a loop of its own, whether or not one runs here."""
     if not given:
         return 0

@@ -14,7 +14,7 @@ from enum import Enum
 from ....sandbox.job import Json
 from ....tools_registry.configuration import Approve, ServerConfig
 from ....tools_registry.models import Tool
-from ....tools_registry.upstream.pins import Rule
+from ....tools_registry.upstream.pins import StandingApproval
 from ...base.host_work import checked
 from ...base.identity import Right
 from ...governance.provenance.parties import identifying, is_sum
@@ -65,7 +65,7 @@ class Decision(Enum):
 
 
 def decide(tool: Tool, server: ServerConfig) -> Decision:
-    """Say what becomes of a call of `tool`, whose server the operator configured as `server`."""
+    """Return what becomes of a call of `tool`, whose server the operator configured as `server`."""
     if not server.permits(tool.name):
         return Decision.REFUSE
     match server.approve:
@@ -96,18 +96,18 @@ def runs_dry(tool: Tool, server: ServerConfig, *, is_granted: bool = False) -> b
 
 
 def why_refused(tool: str, server: ServerConfig) -> str:
-    """Say that the operator's patterns leave out the tool of that name."""
+    """Return the refusal of a tool that the operator's patterns leave out."""
     return f"The operator does not allow {server.name}.{tool}. Leave the call out."
 
 
 def why_unasked(tool: Tool, server: ServerConfig, *, may_approve: bool = True) -> str:
-    """Say why a call that needs a yes is refused: the client cannot ask its user, or the token may not approve."""
+    """Return why a call that needs a yes is refused: the client cannot ask its user, or the token may not approve."""
     why = "this client cannot ask one" if may_approve else f"the token lacks the scope {Right.APPROVE}"
     return f"{named(tool.full_name)} {may_write(tool, server)}, so a user has to approve the call, and {why}."
 
 
 def why_no_more_questions(tool: Tool, server: ServerConfig, asked: int) -> str:
-    """Say that the user was asked as often in this run as its client allows, and how to need fewer questions."""
+    """Return the refusal of a call where the client allows no more questions, and how to need fewer."""
     return (
         f"{named(tool.full_name)} {may_write(tool, server)}, so a user has to approve the call, and this run asked "
         f"{asked} times already, as often as one call may. Make such calls at once, with asyncio.gather, or with "
@@ -116,13 +116,13 @@ def why_no_more_questions(tool: Tool, server: ServerConfig, asked: int) -> str:
 
 
 def why_not_approved(tool: Tool, reason: str = "") -> str:
-    """Say that the user did not say yes, and the reason that they gave."""
+    """Return the refusal of a call that the user declined, with the reason that they gave."""
     said = f" Their reason: {quoted(reason, REASON_CHARS_MAX)}." if reason else ""
     return f"The user did not approve the call of {named(tool.full_name)}.{said}"
 
 
 def why_too_long(tool: Tool) -> str:
-    """Say that what a call names cannot be shown to a user whole."""
+    """Return the refusal of a call whose arguments cannot be shown to a user whole."""
     return (
         f"The call of {named(tool.full_name)} names more than the {NAMING_CHARS_MAX} characters of parties, places and "
         "sums that a user can be shown, so nobody can approve it. Split it into several calls."
@@ -130,7 +130,7 @@ def why_too_long(tool: Tool) -> str:
 
 
 def what_else(reading: Sequence[str], *, in_tests: bool = False) -> str:
-    """Say what can be done without a yes; `reading` are tools of the same servers that need none.
+    """Return what can be done without a yes; `reading` are tools of the same servers that need none.
 
     `in_tests` are calls of a skill's tests, of which there is no dry run.
     """
@@ -211,17 +211,17 @@ def order(tool: Tool) -> int:
 
 
 def effects(tools: Iterable[tuple[Tool, ServerConfig]]) -> tuple[str, ...]:
-    """Say why a user is asked about tools, in a sentence for each reason."""
+    """Return why a user is asked about tools, in a sentence for each reason."""
     said: dict[str, dict[str, None]] = {}
     for tool, server in tools:
         said.setdefault(may_write(tool, server), {})[named(tool.full_name)] = None
     return tuple(f"{', '.join(names)} {why}." for why, names in said.items())
 
 
-def rule_of(call: AskedCall) -> Rule:
+def rule_of(call: AskedCall) -> StandingApproval:
     """Return the rule that allows calls as this one from then on: the same parties and places, and no larger sums."""
     limits = {name: value for name, value in call.naming.items() if is_sum(name, value)}
-    return Rule({name: value for name, value in call.naming.items() if name not in limits}, limits)
+    return StandingApproval({name: value for name, value in call.naming.items() if name not in limits}, limits)
 
 
 def title_of(source: str) -> str:
@@ -232,7 +232,7 @@ def title_of(source: str) -> str:
 
 
 def may_write(tool: Tool, server: ServerConfig) -> str:
-    """Say why a call is not one that only reads: why a user is asked, and a dry run does not make it."""
+    """Return why a call is not one that only reads: why a user is asked, and a dry run does not make it."""
     if server.approve is Approve.ALWAYS:
         return "is one that is always asked about"
     if server.says_reads(tool.name) is False:

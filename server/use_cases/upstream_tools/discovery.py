@@ -5,6 +5,7 @@ The MCP tools and the helpers inside the code give the same answers, since both 
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from ....tools_registry.catalog import Catalog
     from ....tools_registry.describing.details import Describer, DetailLevel
     from ....tools_registry.models import Tool
-    from ....tools_registry.search.ranking import Hit
+    from ....tools_registry.search.ranking import SearchHit
 
 LIMIT_MAX = 100
 """The most tools that one search gives."""
@@ -108,13 +109,13 @@ async def search(
 
 async def _hits(
     registry: Registry, who: Identity, query: str, *, category: str | None, limit: int, owner: str | None
-) -> list[Hit]:
+) -> list[SearchHit]:
     """Search in a thread; with what `owner` called after searches in like words, where that is known.
 
     Where the policy hides some of what is found, more is searched for in their place.
     """
     index = await registry.index(who)
-    usage = None if owner is None or not query.strip() else await registry.usage()
+    usage = None if owner is None or not query.strip() else await registry.learned.usage()
     used = None if owner is None or usage is None else partial(usage.likeness, owner, query)
     asked = limit
     while True:
@@ -129,7 +130,7 @@ async def _hits(
     return hits[:limit]
 
 
-async def _shown_hits(registry: Registry, who: Identity, hits: list[Hit]) -> list[Hit]:
+async def _shown_hits(registry: Registry, who: Identity, hits: list[SearchHit]) -> list[SearchHit]:
     catalog = await registry.view(who)
     beside = {extra.document.key for extra in registry.extras(who)}
     return [hit for hit in hits if hit.key in beside or hit.key in catalog]  # an index may be older
@@ -140,7 +141,7 @@ async def _described_hits(
     who: Identity,
     catalog: Catalog,
     extras: Mapping[str, Extra],
-    hits: Sequence[Hit],
+    hits: Sequence[SearchHit],
     *,
     level: DetailLevel,
 ) -> list[Json]:
@@ -151,7 +152,7 @@ async def _described_hits(
 
 
 async def _remarks(
-    registry: Registry, who: Identity, query: str, hits: Sequence[Hit], category: str | None
+    registry: Registry, who: Identity, query: str, hits: Sequence[SearchHit], category: str | None
 ) -> dict[str, Json]:
     """Return what an answer says beside its tools, such as `weak` and `unreachable`, each where there is any."""
     remarks: dict[str, Json] = {}
@@ -443,7 +444,7 @@ async def names(registry: Registry, who: Identity, name: str | None) -> list[Jso
 
 
 async def summary(registry: Registry, who: Identity) -> str:
-    """Say in a few lines which servers there are and how code reaches their tools."""
+    """Describe in a few lines which servers there are and how code reaches their tools."""
     lines = ["await tools.<server>.<tool>(**arguments) calls an upstream tool; search_tools(query) finds one."]
     for each in await servers(registry, who):
         assert isinstance(each, dict)
@@ -453,9 +454,7 @@ async def summary(registry: Registry, who: Identity) -> str:
 
 
 def offered(name: str, known: Collection[str], others: str | None = None) -> str:
-    """Say which name may have been meant; else `others`, by default which servers there are."""
-    import difflib
-
+    """Return which name may have been meant; else `others`, by default which servers there are."""
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     if near:
         return f"Did you mean {near[0]}?"

@@ -8,12 +8,10 @@ it said is kept, so that this happens once.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import time
 from collections.abc import (
-    AsyncIterator,
     Awaitable,
     Callable,
     Collection,
@@ -23,33 +21,30 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from typing_extensions import TypedDict
-
-from ....sandbox.wire.bounded_json import is_light
-from ....skills_db.errors import SkillsDbError
 from ....tools_registry.configuration import Configuration, ServerConfig, SignInOf
-from ....tools_registry.errors import ConnectFailed, RegistryError, ServerUnusable, StateUnavailable, ToolUnknown
-from ....tools_registry.sign_in.owners import OPERATOR, Owner
-from ....tools_registry.upstream.results import says_shape
-from ...base.database import Opening
-from ...base.errors import HostWorkBusy, HostWorkRefused
+from ....tools_registry.errors import RegistryError, ToolUnknown
+from ....tools_registry.sign_in.owners import OPERATOR, SignInOwner
+from ...base.errors import HostWorkRefused
 from ...base.home import Home
-from ...base.host_work import Kind, ended_within, in_thread
+from ...base.host_work import Kind, in_thread
 from ...base.identity import LOCAL_IDENTITY, Identity, Right
 from ...base.lru import Lru
 from ...base.telemetry import tracing
 from ...governance.policy.access import NO_CALL, NO_POLICY, Attributes, Decider, call_access
-from ...governance.shares.shared_bounds import PartLacking, Parts
+from ...governance.shares.shared_bounds import Parts
 from .approval import Decision, decide
+from .asking import ASK_SECONDS, Asking
 from .extras import Extra, Extras, helper_for_tool_name
+from .learned_facts import LearnedFacts, ShownReturnTypes
 from .overview import overview
+from .registry_report import RegistryReport, published_chars, report_of
 from .registry_state import RegistryState, SharedLook, in_files
 from .tool_rules import RuledServer, ruled
 from .views import Views
@@ -58,17 +53,12 @@ from .wiring import DefinitionsFolder, FileStamp, Wired, index_of, is_permitted,
 if TYPE_CHECKING:
     from ....tools_registry.catalog import Catalog
     from ....tools_registry.describing.details import Describer
-    from ....tools_registry.describing.learned import LearnedTypes
     from ....tools_registry.models import Json, Tool
     from ....tools_registry.search.ranking import SearchIndex
-    from ....tools_registry.search.usage import Usage
     from ....tools_registry.upstream.lenient import LeftOut
-    from ....tools_registry.upstream.pins import Rule
+    from ....tools_registry.upstream.pins import StandingApproval
     from ....tools_registry.upstream.upstreams import Keep, OnProgress, ToolResult, Upstreams
     from ...governance.sign_ins.sign_ins import SignIns
-
-ASK_SECONDS = 20.0
-"""How long a search waits for servers that have never said what they have."""
 
 LOOK_SECONDS = 0.5
 """How long what was found holds for one question or call."""
@@ -79,55 +69,16 @@ INDEX_SECONDS = 2.0
 INDEXES_KEPT = 16
 """Indexes, one for all callers who are shown the same; the one used longest ago ends first."""
 
-_ASK_AGAIN_SECONDS = 60.0
 _WATCH_SECONDS = 2.0
 """How often it is looked whether other servers are attached."""
-_KEEP_SECONDS = 3.0
-"""How long after a call what was learned is kept for other servers; at the end of the process it always is."""
-CLOSING_SECONDS = 2.0
-"""How long the end of the process waits for that."""
 _WARM_AFTER_SECONDS = 1.0
 """Until a client's first questions are answered."""
-_CHARS_PER_TOKEN = 4
-_SHOWN_RETURNS_MAX = 20_000
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
-class RegistryReport(TypedDict):
-    """How much is known of upstream tools, and what it spared a model.
-
-    Tokens are estimated, at four characters each: `tokens_of_all_definitions` is what every client would pay that loads
-    all names, descriptions and schemas, `tokens_told` what was sent to models of tools since the start. `tokens_saved`
-    is the difference, and negative once more was sent than all definitions hold.
-    """
-
-    servers: int
-    connected: int
-    tools: int
-    categories: int
-    tokens_of_all_definitions: int
-    tokens_told: int
-    tokens_saved: int
-
-
-class ShownReturnTypes:
-    """Which callers have seen what which tools return, so that reports say it once. The newest are kept."""
-
-    def __init__(self) -> None:
-        self._shown: Lru[tuple[str, str], None] = Lru(_SHOWN_RETURNS_MAX)
-
-    def note(self, scope: str, tool: str) -> None:
-        """Note that a caller has seen what a tool returns."""
-        self._shown[scope, tool] = None
-
-    def has(self, scope: str, tool: str) -> bool:
-        """Return whether a caller has seen what a tool returns."""
-        return (scope, tool) in self._shown
-
-
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownTools:
     """What there is of tools of some names: each tool, or why the operator does not let it be called.
 
     `unknown` are the names that mean no tool, or several. What a server may have that cannot be asked is left out.
@@ -192,14 +143,12 @@ class Registry:
         self._wiring = asyncio.Lock()
         self._definitions = DefinitionsFolder(home.tools)
         self._indexing = asyncio.Lock()
-        self._asking: dict[str, asyncio.Task[None]] = {}
-        self._parts = Parts(None) if parts is None else parts
         self._state = in_files(home) if state is None else state
-        self._learned = Opening(partial(_learned_types, self._state))
-        self._usage = Opening(partial(_usage, self._state))
         self._shared = SharedLook(self._state.shared)
+        self._asking = Asking(home.tenant, Parts(None) if parts is None else parts, self._shared, self._take_shared)
+        self.learned = LearnedFacts(self._state, self._shared, self._in_background)
+        """What was learned of tools."""
         self._hurried = asyncio.Event()
-        self._keeping: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[Any]] = set()
         self._sent_chars = 0
         self._defined: dict[str, tuple[Wired, int]] = {}
@@ -212,13 +161,12 @@ class Registry:
 
     async def close(self) -> None:
         """End every connection and keep what was learned."""
-        for task in [*self._asking.values(), *self._background]:
+        self._asking.close()
+        for task in self._background:
             task.cancel()
         if self._wired is not None:
             await self._wired.upstreams.__aexit__(None, None, None)
-        for kept in (self._learned.made, self._usage.made):
-            if kept is not None and not await ended_within(CLOSING_SECONDS, kept.save):
-                _LOG.warning("What was learned of tools could not be kept: the database did not answer in time.")
+        await self.learned.close()
 
     def warm(self) -> None:
         """Read the catalog and build the index soon, so that the first search need not wait."""
@@ -263,16 +211,6 @@ class Registry:
     async def upstreams(self) -> Upstreams:
         """Return the connections. Raises `RegistryError`."""
         return (await self._current()).upstreams
-
-    async def learned(self) -> LearnedTypes:
-        """Return what was learned of answers."""
-        made = self._learned.made
-        return await asyncio.to_thread(self._learned) if made is None else made
-
-    async def usage(self) -> Usage:
-        """Return what was called after which search."""
-        made = self._usage.made
-        return await asyncio.to_thread(self._usage) if made is None else made
 
     async def index(self, who: Identity = LOCAL_IDENTITY) -> SearchIndex:
         """Return an index over all tools that a caller is shown, and over what `extra_documents` give.
@@ -344,7 +282,7 @@ class Registry:
         """Return what describes tools to a caller, with what was learned of their answers."""
         from ....tools_registry.describing.details import Describer
 
-        return Describer(await self.catalog(), await self.learned(), await self.asks(who))
+        return Describer(await self.catalog(), await self.learned.types(), await self.asks(who))
 
     async def asks(self, who: Identity) -> Callable[[Tool], bool]:
         """Return what says whether a user is asked before a caller's call of a tool. Raises `RegistryError`."""
@@ -372,7 +310,7 @@ class Registry:
         """Count what a caller is shown, without starting a server or reading anything that was not read before."""
         wired = self._wired
         if wired is None:
-            return _report({}, [], [], 0, self._sent_chars)
+            return report_of({}, [], [], 0, self._sent_chars)
         view = await self._views.of(who, wired)
         servers = wired.configuration.servers
         if view is not wired.catalog:
@@ -380,8 +318,8 @@ class Registry:
         tools = [tool for tool in view.tools() if is_permitted(tool, wired.configuration)]
         enabled = wired.configuration.enabled.keys() & servers.keys()
         states = [wired.upstreams.status(server).state.value for server in enabled]
-        chars = await asyncio.to_thread(_published_chars, tools)
-        return _report(servers, states, tools, chars, self._sent_chars)
+        chars = await asyncio.to_thread(published_chars, tools)
+        return report_of(servers, states, tools, chars, self._sent_chars)
 
     async def definition_chars(self, server: str) -> int:
         """Return how long the definitions of a server's tools are, which a client of it would load."""
@@ -389,7 +327,7 @@ class Registry:
         known = self._defined.get(server)
         if known is None or known[0] is not wired:
             tools = wired.catalog.tools(server=server)
-            chars = await in_thread(Kind.SEARCH, partial(_published_chars, tools), charged=False)
+            chars = await in_thread(Kind.SEARCH, partial(published_chars, tools), charged=False)
             known = self._defined[server] = wired, chars
         return known[1]
 
@@ -405,7 +343,7 @@ class Registry:
         return known[1]
 
     async def overview(self, who: Identity | None = None) -> str:
-        """Say in one line which servers are attached and what for; empty without one. Starts no server.
+        """Describe in one line which servers are attached and what for; empty without one. Starts no server.
 
         With `who` only of tools that the policy lets that caller call.
 
@@ -463,7 +401,7 @@ class Registry:
         if "." not in name:
             await self.list_unlisted(who)  # else it would mean one tool now and none later, when more servers have it
         elif name not in view and server is not None and not wired.catalog.is_listed(server):
-            await self._ask_one(wired, server)
+            await self._asking.ask(wired, server)
         try:
             return await _got(await self._views.of(who, wired), name, category)
         except ToolUnknown:
@@ -473,7 +411,7 @@ class Registry:
                 raise ToolUnknown(helper) from None
             if server is None or server in wired.fresh or not _is_operators(wired, server):
                 raise
-            await self._ask_one(wired, server)
+            await self._asking.ask(wired, server)
             return await _got(await self._views.of(who, wired), name, category)
 
     def _named_server(self, wired: Wired, who: Identity, name: str) -> str | None:
@@ -486,7 +424,7 @@ class Registry:
             self._views.ruling_of(who, None, name, wired)
         return None
 
-    async def known(self, names: Collection[str], who: Identity = LOCAL_IDENTITY) -> Known:
+    async def known(self, names: Collection[str], who: Identity = LOCAL_IDENTITY) -> KnownTools:
         """Return what there is of tools of names that a caller is shown. Raises `RegistryError`.
 
         Servers whose tools are not known are asked, all at once, for `ASK_SECONDS` at most.
@@ -495,9 +433,9 @@ class Registry:
         servers = {name: self._named_server(wired, who, name) for name in names}
         unlisted = {server for server in servers.values() if server is not None and not wired.catalog.is_listed(server)}
         if any("." not in name for name in servers):
-            unlisted.update(each for each in self._unasked(wired) if self._views.shows_server(who, each, wired))
+            unlisted.update(each for each in self._asking.unasked(wired) if self._views.shows_server(who, each, wired))
         if unlisted:
-            await asyncio.wait([self._asked(wired, server) for server in unlisted], timeout=ASK_SECONDS)
+            await asyncio.wait([self._asking.asked(wired, server) for server in unlisted], timeout=ASK_SECONDS)
         view = await self._views.of(who, wired)
         tools: dict[str, Tool | ToolUnknown] = {name: view.get(name) for name in servers if name in view}
         rest = {name: server for name, server in servers.items() if name not in tools}
@@ -507,17 +445,17 @@ class Registry:
             rest = {name: server for name, server in rest.items() if name not in tools}
             old = {server for server in rest.values() if server is not None and server not in wired.fresh}
             if old:
-                await asyncio.wait([self._asked(wired, server) for server in old], timeout=ASK_SECONDS)
+                await asyncio.wait([self._asking.asked(wired, server) for server in old], timeout=ASK_SECONDS)
                 if old & wired.fresh:
                     return await self.known(names, who)  # by what they have now
             unknown = _unknown(wired, view, rest)
-        return Known(tools, unknown, wired.configuration, await wired.upstreams.quarantined())
+        return KnownTools(tools, unknown, wired.configuration, await wired.upstreams.quarantined())
 
-    async def rules(self, tool: Tool, scope: str) -> list[Rule]:
+    async def rules(self, tool: Tool, scope: str) -> list[StandingApproval]:
         """Return the rules by which the user of a scope said yes to calls of a tool."""
         return (await (await self.upstreams()).approved(tool.server, self._approving(scope))).get(tool.name, [])
 
-    async def approve(self, tool: Tool, scope: str, rule: Rule) -> None:
+    async def approve(self, tool: Tool, scope: str, rule: StandingApproval) -> None:
         """Note that the user of a scope said yes to all calls of a tool that a rule allows."""
         await (await self.upstreams()).approve(tool.server, tool.name, self._approving(scope), rule)
 
@@ -533,7 +471,7 @@ class Registry:
         wired = await self._current()
         if server in wired.fresh or not _is_operators(wired, server):
             return False
-        await self._ask_one(wired, server)
+        await self._asking.ask(wired, server)
         return True
 
     async def list_unlisted(self, who: Identity = LOCAL_IDENTITY) -> None:
@@ -542,13 +480,13 @@ class Registry:
         Servers that the caller is not shown are not waited for: some of their tools may be shown once they are known.
         """
         wired = await self._current()
-        tasks = {server: self._asked(wired, server) for server in self._unasked(wired)}
+        tasks = {server: self._asking.asked(wired, server) for server in self._asking.unasked(wired)}
         shown = [task for server, task in tasks.items() if self._views.shows_server(who, server, wired)]
         if shown:
             await asyncio.wait(shown, timeout=ASK_SECONDS)
 
     async def unreachable(self, who: Identity = LOCAL_IDENTITY) -> dict[str, str]:
-        """Say of each configured server that a caller is shown, and whose tools are not known, why that is so."""
+        """Return why the tools are not known, for each configured server of which a caller is shown none."""
         wired = await self._current()
         reasons = {
             server: str(wired.configuration.unusable(server))
@@ -566,7 +504,7 @@ class Registry:
         return reasons
 
     async def standing(self, who: Identity = LOCAL_IDENTITY) -> dict[str, dict[str, Json]]:
-        """Say of each server of `mcp.json` that a caller is shown how it stands, see `UpstreamStatus.told`.
+        """Return the state of each server of `mcp.json` that a caller is shown, see `UpstreamStatus.told`.
 
         Starts none. Of what is left out, that is named which the policy may let the caller call.
         """
@@ -606,11 +544,11 @@ class Registry:
         wired.refuse_what_is_denied(server, name)
         return config
 
-    async def list_as(self, server: str, owner: Owner) -> None:
+    async def list_as(self, server: str, owner: SignInOwner) -> None:
         """List a server's tools with the sign-in of an owner. Raises `RegistryError`."""
         wired = await self._current()
-        async with self._connected(wired, server, owner):
-            await self._listed(wired, server, owner)
+        async with self._asking.connected(wired, server, owner):
+            await self._asking.list_tools(wired, server, owner)
 
     async def call(
         self,
@@ -619,81 +557,36 @@ class Registry:
         *,
         on_progress: OnProgress | None,
         keep: Keep | None,
-        owner: Owner = OPERATOR,
+        owner: SignInOwner = OPERATOR,
     ) -> ToolResult:
         """Call a tool with the sign-in of an owner and learn from its answer. Raises `RegistryError`.
 
         Cancelling cancels the call.
         """
         wired = await self._current()
-        async with self._connected(wired, tool.server, owner):
+        async with self._asking.connected(wired, tool.server, owner):
             with tracing.upstream_call(tool.name, tool.server, wired.configuration.server(tool.server).url):
                 result = await wired.upstreams.call(
                     tool.server, tool.name, arguments, on_progress=on_progress, keep=keep, owner=owner
                 )
-        if not says_shape(tool.output_schema):
-            learned = await self.learned()
-            observe = partial(learned.observe, tool.full_name, result.value, arguments)
-            if is_light([result.value, cast("Json", arguments)]):
-                observe()
-            else:
-                await asyncio.to_thread(observe)
-        self._keep_soon()
+        await self.learned.observe(tool, arguments, result.value)
+        self.learned.keep_soon()
         if tool.server not in wired.fresh:
-            self._in_background(self._ask_quietly(wired, tool.server, owner))
+            self._in_background(self._asking.ask_quietly(wired, tool.server, owner))
         return result
 
-    @asynccontextmanager
-    async def _connected(self, wired: Wired, server: str, owner: Owner) -> AsyncIterator[None]:
-        """Keep the connections open, and a place among the requests at once to a server. Raises `ConnectFailed`."""
-        config = wired.configuration.server(server)
-        most = config.max_connections
-        with wired.in_use():
-            if most is None:
-                yield
-                return
-            name = json.dumps(["upstream", server], ensure_ascii=False)
-            seconds = config.connect_timeout_seconds
-            try:
-                await self._parts.take(name, most, caller=str(owner), wait_seconds=seconds)
-            except PartLacking:
-                raise ConnectFailed(
-                    f"The server {server!r} has {most} requests at work, as many as it may be sent at once "
-                    f"(max_connections), and none has ended for {seconds:g} seconds. Nothing was sent; try again in a "
-                    "moment."
-                ) from None
-            except (SkillsDbError, HostWorkBusy) as error:
-                raise StateUnavailable(str(error)) from error
-            try:
-                yield
-            finally:
-                self._parts.give_back(name)
-
-    def _keep_soon(self) -> None:
-        if self._shared.is_shared and (self._keeping is None or self._keeping.done()):
-            self._keeping = self._in_background(self._keep())
-
-    async def _keep(self) -> None:
-        await asyncio.sleep(_KEEP_SECONDS)
-        for kept in (self._learned.made, self._usage.made):
-            if kept is not None and kept.has_unsaved:
-                try:
-                    await in_thread(Kind.DATABASE, kept.save, charged=False)
-                except HostWorkRefused as error:
-                    _LOG.warning("What was learned of tools is kept later: %s", error)
-
-    async def read_resource(self, server: str, uri: str, *, keep: Keep | None, owner: Owner = OPERATOR) -> Json:
+    async def read_resource(self, server: str, uri: str, *, keep: Keep | None, owner: SignInOwner = OPERATOR) -> Json:
         """Return what a resource of a server holds. Raises `RegistryError`."""
         wired = await self._current()
-        async with self._connected(wired, server, owner):
+        async with self._asking.connected(wired, server, owner):
             return await wired.upstreams.read_resource(server, uri, keep=keep, owner=owner)
 
     async def listed_beside_tools(
-        self, server: str, kind: Literal["resources", "prompts"], owner: Owner = OPERATOR
+        self, server: str, kind: Literal["resources", "prompts"], owner: SignInOwner = OPERATOR
     ) -> list[Json]:
         """Return the resources or the prompts of a server. Raises `RegistryError`."""
         wired = await self._current()
-        async with self._connected(wired, server, owner):
+        async with self._asking.connected(wired, server, owner):
             if kind == "prompts":
                 return await wired.upstreams.list_prompts(server, owner)
             return await wired.upstreams.list_resources(server, owner)
@@ -732,72 +625,11 @@ class Registry:
 
     def _take_shared(self, wired: Wired) -> None:
         wired.catalog.reload_lists()
-        for kept in (self._learned.made, self._usage.made):
-            if kept is not None:
-                kept.refresh()
+        self.learned.refresh()
 
-    async def _list_changed(self, server: str, owner: Owner) -> None:
+    async def _list_changed(self, server: str, owner: SignInOwner) -> None:
         if self._wired is not None and server in self._wired.configuration.enabled:
-            await self._ask_quietly(self._wired, server, owner)
-
-    def _unasked(self, wired: Wired) -> list[str]:
-        now = asyncio.get_running_loop().time()
-        return [
-            server
-            for server in wired.configuration.enabled
-            if not wired.catalog.is_listed(server)
-            and not wired.catalog.tools(server=server)
-            and now - wired.failed.get(server, (-_ASK_AGAIN_SECONDS, ""))[0] >= _ASK_AGAIN_SECONDS
-        ]
-
-    def _asked(self, wired: Wired, server: str) -> asyncio.Task[None]:
-        """Return the task that asks a server what it has: one at a time, shared by all that wait for it."""
-        task = self._asking.get(server)
-        if task is None:
-            task = asyncio.create_task(self._ask_quietly(wired, server))
-            self._asking[server] = task
-            task.add_done_callback(lambda _task: self._asking.pop(server, None))
-        return task
-
-    async def _ask_quietly(self, wired: Wired, server: str, owner: Owner = OPERATOR) -> None:
-        try:
-            async with self._asks_alone(wired, server, owner) as is_asked, self._connected(wired, server, owner):
-                if not is_asked:
-                    await self._listed(wired, server, owner)
-        except RegistryError as error:
-            wired.failed[server] = (asyncio.get_running_loop().time(), str(error))
-
-    @asynccontextmanager
-    async def _asks_alone(self, wired: Wired, server: str, owner: Owner) -> AsyncIterator[bool]:
-        """Let one of several servers ask what an upstream server has that never said so; give whether one has asked."""
-        if not self._shared.is_shared or wired.catalog.is_listed(server) or owner != OPERATOR:
-            yield False
-            return
-        name = json.dumps(["ask", self._home.tenant, server], ensure_ascii=False)
-        try:
-            await self._parts.take(name, 1, wait_seconds=ASK_SECONDS / 2)
-        except (PartLacking, SkillsDbError, HostWorkBusy):
-            yield False  # the other one is slow, or there is no knowing: to ask twice does no harm
-            return
-        try:
-            self._shared.expire()
-            if await self._shared.has_changed():
-                await in_thread(Kind.DATABASE, partial(self._take_shared, wired), charged=False)
-            yield wired.catalog.is_listed(server)
-        finally:
-            self._parts.give_back(name)
-
-    async def _listed(self, wired: Wired, server: str, owner: Owner) -> None:
-        listed = await wired.upstreams.list_tools(server, owner)
-        await asyncio.to_thread(wired.catalog.replace_server, server, listed.tools, listed.version, listed.left_out)
-        wired.fresh.add(server)
-        wired.failed.pop(server, None)
-
-    async def _ask_one(self, wired: Wired, server: str) -> None:
-        await asyncio.shield(self._asked(wired, server))
-        if server in wired.failed:
-            reason = wired.failed[server][1]
-            raise ServerUnusable(reason)
+            await self._asking.ask_quietly(self._wired, server, owner)
 
     async def _warmed(self) -> None:
         await asyncio.sleep(_WARM_AFTER_SECONDS)
@@ -816,28 +648,6 @@ class Registry:
         self._background.discard(task)
         if not task.cancelled():
             task.exception()  # whoever waits for it raises it
-
-
-def _report(
-    servers: Collection[str], states: Sequence[str], tools: Sequence[Tool], chars: int, told_chars: int
-) -> RegistryReport:
-    whole, told = chars // _CHARS_PER_TOKEN, told_chars // _CHARS_PER_TOKEN
-    return RegistryReport(
-        servers=len(servers),
-        connected=states.count("connected"),
-        tools=len(tools),
-        categories=len({tool.category for tool in tools}),
-        tokens_of_all_definitions=whole,
-        tokens_told=told,
-        tokens_saved=whole - told,
-    )
-
-
-def _published_chars(tools: Iterable[Tool]) -> int:
-    """Return how long the definitions are that a client would load: names, descriptions and input schemas."""
-    return sum(
-        len(tool.name) + len(tool.description) + len(json.dumps(tool.input_schema, default=dict)) for tool in tools
-    )
 
 
 def _is_operators(wired: Wired, server: str) -> bool:
@@ -888,18 +698,6 @@ def _overview_of(wired: Wired, shown: Catalog) -> str:
         if alias in tools and is_permitted(tool, wired.configuration):
             tools[alias].append(tool.name)
     return overview(tools)
-
-
-def _learned_types(state: RegistryState) -> LearnedTypes:
-    from ....tools_registry.describing.learned import LearnedTypes
-
-    return LearnedTypes(state.learned)
-
-
-def _usage(state: RegistryState) -> Usage:
-    from ....tools_registry.search.usage import Usage
-
-    return Usage(state.usage)
 
 
 def _modified(path: Path) -> FileStamp:

@@ -151,7 +151,7 @@ class SharedTexts:
         return "What servers share of upstream servers"
 
     def expire(self) -> None:
-        """Have it looked anew at the next use, whether something has changed; returns at once."""
+        """Mark it to be checked for changes at its next use; returns at once."""
         self._looked = self._known = None
 
     def looked(self) -> int:
@@ -290,7 +290,7 @@ class SharedLook:
         return bool(self._texts)
 
     def expire(self) -> None:
-        """Have the next caller look, however short ago the last look was."""
+        """Let the next caller check, however recent the last check was."""
         self._at = None
         for texts in self._texts:
             texts.expire()

@@ -22,8 +22,8 @@ from ....tools_registry.describing.shapes import (
     Choice,
     ListOf,
     MapOf,
+    ObjectShape,
     Plain,
-    Record,
     Shape,
     union,
 )
@@ -78,7 +78,7 @@ def _with_integers(shape: Shape, value: Json) -> Json:
         return value
     others = [each.value for each in alternatives if isinstance(each, MapOf)]
     named: dict[str, list[Shape]] = {}
-    for field in (field for each in alternatives if isinstance(each, Record) for field in each.fields):
+    for field in (field for each in alternatives if isinstance(each, ObjectShape) for field in each.fields):
         named.setdefault(field.name, []).append(field.shape)
     if not named and _holds_none(union(others)):
         return value
@@ -179,7 +179,7 @@ def _takes(tool: Tool) -> str:
 
 
 def _it_takes(parameters: Iterable[tuple[str, bool]]) -> str:
-    """Say which arguments there are, given the name of each and whether it is required."""
+    """Return which arguments there are, given the name of each and whether it is required."""
     names = [name if required else f"{name}=…" for name, required in parameters]
     return f"It takes {_few(names)}." if names else "It takes no arguments."
 

@@ -110,7 +110,7 @@ class Wired:
         return name.removeprefix(server).removeprefix(self.catalog.server_alias(server)).removeprefix(".")
 
     def refuse_what_is_denied(self, server: str | None, name: str) -> None:
-        """Say why a tool is not known where the operator's patterns leave it out, whether or not there is one."""
+        """Return why a tool is not known where the operator's patterns leave it out, whether or not there is one."""
         if server is None:
             return
         config = self.configuration.enabled[server]

@@ -137,13 +137,13 @@ def faults(life: Life, lines: Path) -> Iterator[str]:
 
 
 async def undisturbed(served: Served) -> list[str]:
-    """Say what does not work after all that."""
+    """Return what does not work after all that."""
     report = await called(served, "execute_code", code="await tools.counter.add(run=0, n=0)")
     return [] if report.get("result") == "added 0 0" else [f"something stays locked: {report}"]
 
 
 async def live(place: Place, runs: int, dice: random.Random) -> tuple[Life, list[str]]:
-    """Have so many runs acknowledged and ended while everything is killed now and then."""
+    """Let so many runs be acknowledged and end while everything is killed now and then."""
     lines = upstream_in(place.home)
     life, served, ended = Life(), served_at(place), asyncio.Event()
     try:
@@ -160,7 +160,7 @@ async def live(place: Place, runs: int, dice: random.Random) -> tuple[Life, list
 
 
 def runs_survive(place: Place, runs: int, dice: random.Random) -> tuple[str, list[str]]:
-    """Have so many runs acknowledged; return figures, and what is wrong."""
+    """Let so many runs be acknowledged; return figures, and what is wrong."""
     life, wrong = asyncio.run(live(place, runs, dice))
     well = sum(report["status"] == "ok" for report in life.reports.values())
     killed = ", ".join(f"{what} {count}" for what, count in sorted(life.killed.items()))

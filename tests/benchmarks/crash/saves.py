@@ -283,7 +283,7 @@ def faults(place: Place, record: Record) -> list[str]:
 def saves_survive(
     place: Place, life: type[StoreLife | ServerLife], saves: int, dice: random.Random
 ) -> tuple[str, list[str]]:
-    """Have so many saves acknowledged in lives of one kind; return figures, and what is wrong."""
+    """Let so many saves be acknowledged in lives of one kind; return figures, and what is wrong."""
     record = Record()
     while len(record.acks) < saves:
         live_and_die(place, life, record, dice)

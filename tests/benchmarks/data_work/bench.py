@@ -97,7 +97,7 @@ class Server:
         self._isolation = isolation
 
     async def warm(self) -> None:
-        """Have spares ready, as in a server that has been asked before."""
+        """Prepare spares, as in a server that has been asked before."""
         for _ in range(3):
             await self._call(_WARM)
 

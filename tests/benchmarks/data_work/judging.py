@@ -191,7 +191,7 @@ def _is_printed(text: str, wanted: float) -> bool:
 
 
 def _captioned(axes: Drawn, captions: str) -> str | None:
-    """Say what of a pair of axes a text for those who cannot see leaves out: title, labels, or the heights of bars."""
+    """Return what a text for those who cannot see leaves out of a pair of axes: title, labels, or heights of bars."""
     missing = [each for each in (axes.title, axes.x, axes.y) if each not in captions]
     return f"{missing} are not in {_brief(captions)}" if missing else _printed(axes.bars, captions)
 

@@ -183,7 +183,7 @@ def moved(old: Reference | None, new: Reference) -> int:
 
 
 def say(what: str) -> None:
-    """Say on the standard error how far it is."""
+    """Print on the standard error how far it is."""
     print(f"gate: {what}", file=sys.stderr, flush=True)
 
 

@@ -116,7 +116,7 @@ class Server:
         return content
 
     def load(self, clients: int, calls: int) -> float:
-        """Have clients over HTTP make so many calls each; return the processor seconds of one call."""
+        """Make so many calls by each client over HTTP; return the processor seconds of one call."""
         asked = Load(self.listening(), clients, calls, connects_ahead=True)
         command = [sys.executable, str(LOAD_CLIENT)]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:

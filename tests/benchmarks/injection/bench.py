@@ -75,7 +75,7 @@ class Suite:
         self._lines: Any = None
 
     def ask(self, **asked: Any) -> Any:
-        """Have the suite do something; its server starts with the first call of a tool."""
+        """Let the suite do something; its server starts with the first call of a tool."""
         if self._lines is None:
             connection = socket.socket(socket.AF_UNIX)
             connection.connect(str(self._path))
@@ -114,7 +114,7 @@ async def _run(client: Client, code: str) -> dict[str, Any]:
 
 
 async def one(url: str, suite: Suite, user: User, begun: dict[str, Any]) -> dict[str, Any]:
-    """Have one task done in a conversation of its own, or the compromised program of an injection."""
+    """Do one task in a conversation of its own, or the compromised program of an injection."""
     async with Client(url, mode="legacy", read_timeout_seconds=120, elicitation_callback=user) as client:
         if begun["injected"]:
             await _run(client, program(suite.name, [each for each in begun["own"] if each["reads"]]))

@@ -114,7 +114,7 @@ class Service:
         return [each for each in self.requests if each.target != "/openapi.json"]
 
     def says(self, call: str, value: object, status: int = 200, **headers: str) -> None:
-        """Have it answer a call, such as `GET /x`, with JSON, or with bytes and a content type."""
+        """Set its answer to a call, such as `GET /x`: JSON, or bytes and a content type."""
         body = value if isinstance(value, bytes) else json.dumps(value).encode()
         named = {name.replace("_", "-"): text for name, text in headers.items()}
         self.answers[call] = status, {"content-type": "application/json", **named}, body

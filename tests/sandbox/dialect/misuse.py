@@ -110,7 +110,7 @@ class Misuse:
     # Judging
 
     def why(self, value: object, *known: object) -> Iterator[str]:
-        """Say what is wrong with a value that the guest got, and with its items."""
+        """Return what is wrong with a value that the guest got, and with its items."""
         if type(value) in _ATOMS or any(value is each for each in known):
             return
         yield from self._why_one(value)
@@ -128,7 +128,7 @@ class Misuse:
             yield f"a {_title(value)} that only the host has"
 
     def _why_function(self, function: Any) -> Iterator[str]:
-        """Say what a function of the host's tells when code calls it on what is no instance of its class."""
+        """Return what a function of the host's tells when code calls it on what is no instance of its class."""
         if type(function) is not types.FunctionType or not self.reached.is_secret(function) or function in self._tried:
             return
         self._tried.add(function)
@@ -138,7 +138,7 @@ class Misuse:
                     yield f"the host's {function.__qualname__}, which tells {reason}"
 
     def told(self, *known: object) -> Iterator[str]:
-        """Say what is wrong with what the spies were told."""
+        """Return what is wrong with what the spies were told."""
         recorded = list(self.noted)
         self.noted.clear()
         for where, args, kwargs in recorded:

@@ -114,7 +114,7 @@ class Opaque:
         self.given.add(id(value))
 
     def why(self, value: object) -> str | None:
-        """Say what is opaque about `value`, its items apart."""
+        """Return what is opaque about `value`, its items apart."""
         kind = type(value)
         judge = self._judges.get(kind)
         if judge is None:
@@ -235,7 +235,7 @@ def all_classes() -> Iterator[type]:
 
 
 def _evaluates(function: types.FunctionType) -> str | None:
-    """Say so of a function of the host that takes annotations for source."""
+    """Return it for a function of the host that takes annotations for source."""
     code = function.__code__
     if "eval_str" not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
         return None

@@ -253,5 +253,5 @@ def items_of(value: Any) -> Iterator[tuple[str, object]]:
 
 
 def shown(arguments: Iterable[object]) -> str:
-    """Say what a call was given."""
+    """Return what a call was given."""
     return ", ".join(repr(each)[:30] if type(each) in _ATOMS else f"a {type(each).__name__}" for each in arguments)

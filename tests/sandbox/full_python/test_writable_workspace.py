@@ -611,7 +611,7 @@ async def test_removing_what_others_left_keeps_no_folder_from_being_looked_at(
         each.remove_soon()
     write(os.path.join(own.path, UPPER, "large"))
     found: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    watch = run_folders.Watch(own, lambda: nullcontext(None), found.set_result)
+    watch = run_folders.FolderWatch(own, lambda: nullcontext(None), found.set_result)
     try:
         async with asyncio.timeout(20):
             assert "SCRATCH_MB" in await found

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sealab.sandbox.job import Reading
+from sealab.sandbox.job import SourceReading
 from sealab.sandbox.skill_source.facts import read
 
 SCRIPT = """
@@ -24,7 +24,7 @@ def main():
 
 
 def told(*options: str) -> dict[str, Any]:
-    return dict(read(SCRIPT.format(options="\n    ".join(options)), Reading("tried")))
+    return dict(read(SCRIPT.format(options="\n    ".join(options)), SourceReading("tried")))
 
 
 def called(facts: Mapping[str, Any], **arguments: object) -> Any:
@@ -77,7 +77,7 @@ def test_parameters_have_types_defaults_and_what_the_options_say() -> None:
 
 def test_an_async_main_gives_an_async_function_and_argv_is_as_before() -> None:
     source = SCRIPT.format(options="parser.add_argument('--n', type=int)").replace("def main", "async def main")
-    facts = read(source, Reading("tried"))
+    facts = read(source, SourceReading("tried"))
     assert facts["is_async"]
     space: dict[str, Any] = {"__name__": "skills.tried"}
     exec(str(facts["code"]), space)
@@ -104,4 +104,4 @@ def test_scripts_with_commands_or_without_options_stay_as_they_are() -> None:
 
 def test_what_is_read_again_is_not_changed_again() -> None:
     facts = told("parser.add_argument('--n', type=int)")
-    assert read(str(facts["code"]), Reading("tried"))["code"] == facts["code"]
+    assert read(str(facts["code"]), SourceReading("tried"))["code"] == facts["code"]

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from sealab.sandbox.dialect.facades import module_lookups
 from sealab.sandbox.guest_api.converting import converted
-from sealab.sandbox.job import Reading
+from sealab.sandbox.job import SourceReading
 from sealab.sandbox.skill_source.facts import describe, read
 
 module_lookups.provide()
@@ -77,7 +77,7 @@ def test_what_the_schema_admits_can_be_called_and_what_lacks_an_argument_cannot(
     drawn: tuple[str, list[tuple[str, str, str, bool]], bool, bool], data: st.DataObject
 ) -> None:
     source, parameters, _many, rest = drawn
-    facts: dict[str, Any] = read(source, Reading("f"))
+    facts: dict[str, Any] = read(source, SourceReading("f"))
     schema = facts["parameters"]
     Draft202012Validator.check_schema(schema)
     scope: dict[str, Any] = {}
@@ -113,7 +113,7 @@ def test_what_the_schema_admits_can_be_called_and_what_lacks_an_argument_cannot(
 
 @given(st.sampled_from(sorted(set(HINTS) - {"Any"})), OTHERS)
 def test_a_value_of_another_type_is_refused(hint: str, value: Any) -> None:
-    facts: dict[str, Any] = read(f"def f(x: {hint}): ...", Reading("f"))
+    facts: dict[str, Any] = read(f"def f(x: {hint}): ...", SourceReading("f"))
     admitted = Draft202012Validator(facts["parameters"]).is_valid({"x": value})
     kinds: dict[str, Any] = {
         "int": type(value) is int, "float": type(value) is int, "str": type(value) is str, "bool": type(value) is bool,
@@ -135,7 +135,7 @@ DOCSTRINGS = {
 
 @pytest.mark.parametrize("style", DOCSTRINGS)
 def test_docstrings_of_each_style_describe_and_type_parameters(style: str) -> None:
-    facts: dict[str, Any] = read(f'def f(x, y=1):\n    """{DOCSTRINGS[style]}"""\n', Reading("f"))
+    facts: dict[str, Any] = read(f'def f(x, y=1):\n    """{DOCSTRINGS[style]}"""\n', SourceReading("f"))
     assert facts["description"] == "Do it.\n\nMore."
     assert facts["parameters"]["properties"] == {
         "x": {"type": "integer", "description": "The x."},
@@ -179,7 +179,7 @@ def test_docstrings_of_each_style_describe_and_type_parameters(style: str) -> No
     ],
 )  # fmt: skip
 def test_classes_of_the_module_become_schemas(definitions: str, hint: str, schema: dict[str, Any]) -> None:
-    facts: dict[str, Any] = read(f"{definitions}\ndef f(x: {hint}): ...", Reading("f"))
+    facts: dict[str, Any] = read(f"{definitions}\ndef f(x: {hint}): ...", SourceReading("f"))
     assert facts["parameters"]["properties"]["x"] == schema
 
 
@@ -189,7 +189,7 @@ def test_what_code_uses_is_told() -> None:
         "async def f():\n    await tools.git.git_log()\n    await call_tool('time.now', {})\n    mcp_servers['a'].b()\n"
         "    mcp_c.d()\n    skills.two(1); skills['three@2'](1); load_skill('four')\n"
     )
-    facts: dict[str, Any] = read(source, Reading("f"))
+    facts: dict[str, Any] = read(source, SourceReading("f"))
     assert facts["modules"] == ["csv", "os"]
     assert facts["tools"] == ["a.b", "c.d", "git.git_log", "time.now"]
     assert facts["skills"] == ["four", "one", "three", "two"]
@@ -217,7 +217,7 @@ SCRIPTS = [
 def test_a_script_becomes_a_function_that_does_the_same(
     script: str, signature: str | None, arguments: dict[str, Any], value: Any
 ) -> None:
-    facts: dict[str, Any] = describe(script, Reading("f"))
+    facts: dict[str, Any] = describe(script, SourceReading("f"))
     assert facts["is_script"]
     assert signature is None or facts["signature"] == signature
     scope: dict[str, Any] = {}
@@ -246,14 +246,14 @@ def test_a_script_becomes_a_function_that_does_the_same(
 )  # fmt: skip
 def test_types_that_a_docstring_says_in_words_become_schemas(words: str, schema: dict[str, Any]) -> None:
     source = f'def f(x):\n    """Do.\n\n    Parameters\n    ----------\n    x : {words}\n        The x.\n    """\n'
-    facts: dict[str, Any] = read(source, Reading("f"))
+    facts: dict[str, Any] = read(source, SourceReading("f"))
     assert facts["parameters"]["properties"]["x"] == {**schema, "description": "The x."}
 
 
 @pytest.mark.parametrize(("default", "type_"), [("'auto'", None), ("2", "number"), ("None", ["number", "null"])])
 def test_a_docstring_that_leaves_out_what_the_default_is_does_not_decide_the_type(default: str, type_: object) -> None:
     facts: dict[str, Any] = read(
-        f'def f(x={default}):\n    """Do.\n\n    :param x: It.\n    :type x: float\n    """\n', Reading("f")
+        f'def f(x={default}):\n    """Do.\n\n    :param x: It.\n    :type x: float\n    """\n', SourceReading("f")
     )
     assert facts["parameters"]["properties"]["x"].get("type") == type_
 
@@ -273,7 +273,7 @@ def test_defaults_stand_before_what_must_come_after_them() -> None:
 
 
 def test_a_lambda_of_the_name_is_its_function() -> None:
-    facts: dict[str, Any] = describe("base = 10\nf = lambda x, y=2: base + x * y\n", Reading("f"))
+    facts: dict[str, Any] = describe("base = 10\nf = lambda x, y=2: base + x * y\n", SourceReading("f"))
     assert (facts["signature"], facts["entry"], facts["is_script"]) == ("f(x, y=2)", "f", False)
     assert facts["parameters"]["required"] == ["x"]
 
@@ -288,7 +288,7 @@ def test_a_lambda_of_the_name_is_its_function() -> None:
     ],
 )
 def test_what_cannot_be_called_is_told(source: str, said: str) -> None:
-    facts: dict[str, Any] = describe(source, Reading("f"))
+    facts: dict[str, Any] = describe(source, SourceReading("f"))
     assert re.search(said, facts["problem"])
 
 
@@ -303,15 +303,15 @@ def test_what_cannot_be_called_is_told(source: str, said: str) -> None:
 def test_a_signature_is_written_as_python_writes_it(source: str) -> None:
     scope: dict[str, Any] = {}
     exec(compile(source, "<it>", "exec", dont_inherit=True), scope)
-    assert read(source, Reading("f"))["signature"] == f"f{inspect.signature(scope['f'])}"
+    assert read(source, SourceReading("f"))["signature"] == f"f{inspect.signature(scope['f'])}"
 
 
 def test_variables_are_chosen() -> None:
-    facts: dict[str, Any] = read("a = 1\nb = 2\na + b + c\n", Reading("f", variables=("b",)))
+    facts: dict[str, Any] = read("a = 1\nb = 2\na + b + c\n", SourceReading("f", variables=("b",)))
     assert facts["signature"] == "f(c, b: int = 2)"
-    assert "not a variable" in str(describe("a = 1\na", Reading("f", variables=("z",)))["problem"])
+    assert "not a variable" in str(describe("a = 1\na", SourceReading("f", variables=("z",)))["problem"])
 
 
 def test_tests_are_known_by_their_names() -> None:
-    facts = read("def f(): ...", Reading("f", "def test_a(): ...\nasync def test_b(): ...\ndef helper(): ...\n"))
+    facts = read("def f(): ...", SourceReading("f", "def test_a(): ...\nasync def test_b(): ...\ndef helper(): ...\n"))
     assert facts["test_functions"] == [["test_a", False], ["test_b", True]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sealab.sandbox.job import Json, Reading
+from sealab.sandbox.job import Json, SourceReading
 from sealab.sandbox.skill_source import facts
 
 ARGPARSE = '''
@@ -54,7 +54,7 @@ if __name__ == "__main__":
 
 def of(**scripts: str) -> dict[str, Json]:
     sources = {f"scripts/{name}.py": text for name, text in scripts.items()}
-    return facts.read("pass", Reading("pdf", scripts=sources))
+    return facts.read("pass", SourceReading("pdf", scripts=sources))
 
 
 def words(code: str, call: str) -> list[str]:
@@ -109,6 +109,6 @@ def test_scripts_of_one_name_are_told_apart_by_their_folders_and_parts_of_packag
         "more/part.py": f"from . import run\n{guard}",
         "2d.py": guard,
     }
-    code = str(facts.read("pass", Reading("a", scripts=scripts))["code"])
+    code = str(facts.read("pass", SourceReading("a", scripts=scripts))["code"])
     names = {"run_2d": "2d.py", "more_run": "more/run.py", "scripts_run": "scripts/run.py"}
     assert f"SCRIPTS = {names!r}" in code

@@ -10,12 +10,12 @@ from dataclasses import asdict
 import pytest
 
 from sealab.sandbox.errors import FrameError
-from sealab.sandbox.job import Column, Held, Json, Outcome, Table
+from sealab.sandbox.job import Column, Json, Outcome, SessionVariable, Table
 from sealab.sandbox.wire.report_frame import outcome_of
 
 COLUMN = Column("n", "int64", 1, is_index=True)
 TABLE = Table("result", "pandas.DataFrame", (3, 1), (COLUMN,), 0, 3, "tables/a.parquet", "pd.read_parquet(…)")
-HELD = Held("df", "DataFrame", 800, "100 rows x 1 columns")
+HELD = SessionVariable("df", "DataFrame", 800, "100 rows x 1 columns")
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 1, 1)).decode()
 
 

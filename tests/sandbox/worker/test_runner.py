@@ -12,13 +12,13 @@ import sys
 import pytest
 
 from sealab.sandbox.host.free_memory import Memory
-from sealab.sandbox.host.scheduler import Room, Scheduler
+from sealab.sandbox.host.scheduler import Scheduler, SchedulerLimits
 from sealab.sandbox.host.worker import CALLS_AT_ONCE_MAX, WorkerHandle
 from sealab.sandbox.host.zygote_launcher import _ForkedWorker
 from sealab.sandbox.job import Isolation, Job, Limits, Status
 from sealab.sandbox.wire import output
 from sealab.sandbox.wire.frames import TRACE_BYTES_MAX
-from sealab.sandbox.wire.output import Output
+from sealab.sandbox.wire.output import OutputBuffer
 from sealab.sandbox.wire.zygote_packets import ProcessExit
 
 from ..conftest import no_calls, run
@@ -203,7 +203,7 @@ async def hostile(program: str, host_calls=no_calls, *, timeout_seconds: float =
             [sys.executable, "-I", "-S", "-c", prelude + program, str(theirs.fileno())], pass_fds=[theirs.fileno()]
         )
     ended = asyncio.get_running_loop().create_future()
-    shared = Output(output.create(1000))
+    shared = OutputBuffer(output.create(1000))
     worker = WorkerHandle(
         _ForkedWorker(process.pid, os.pidfd_open(process.pid), ended), ours, shared, Isolation.RESTRICTED
     )
@@ -215,7 +215,7 @@ async def hostile(program: str, host_calls=no_calls, *, timeout_seconds: float =
     shared.clear()
     worker._output.hand_over = shared.clear  # this child knows nothing of the buffer's mark
     job = Job("1", limits=Limits(timeout_seconds=timeout_seconds))
-    scheduler = Scheduler(Room(turns=1, alive=1, queue=1, queue_seconds=1), Memory())
+    scheduler = Scheduler(SchedulerLimits(turns=1, alive=1, queue=1, queue_seconds=1), Memory())
     try:
         async with scheduler.seat(job) as seat:
             return await worker.run(job, host_calls, seat, recorder)

@@ -18,7 +18,7 @@ import pytest
 from sealab.sandbox.errors import LevelMissing
 from sealab.sandbox.host import zygote_launcher
 from sealab.sandbox.host.pool import Pool, PoolSettings
-from sealab.sandbox.wire.zygote_packets import Kind, packed, read
+from sealab.sandbox.wire.zygote_packets import PacketKind, packed, read
 from sealab.sandbox.worker.zygote import _Zygote
 
 from ...processes import alive, children
@@ -105,9 +105,9 @@ def test_a_zygote_without_descriptors_refuses_the_worker_and_goes_on(monkeypatch
     with ours, theirs:
         zygote = _Zygote.__new__(_Zygote)
         zygote._connection, zygote._plan = theirs, SimpleNamespace(overlays=True)  # type: ignore[assignment]
-        socket.send_fds(ours, [packed(Kind.FORK, 7, text="folder")], [0, 1])
+        socket.send_fds(ours, [packed(PacketKind.FORK, 7, text="folder")], [0, 1])
         monkeypatch.setattr("sealab.sandbox.worker.zygote.socket.socketpair", none_left)
         zygote._handle_request()
         answer = read(ours.recv(1000))
-    assert (answer.kind, answer.number) == (Kind.REFUSED, 7)
+    assert (answer.kind, answer.number) == (PacketKind.REFUSED, 7)
     assert answer.text == f"[Errno {errno.EMFILE}] {os.strerror(errno.EMFILE)}"

@@ -21,7 +21,7 @@ from sealab.server.governance.audit.audit_log import AuditLog
 from sealab.server.governance.audit.trail import AuditTrail, DenialReason
 from sealab.server.interfaces.protocol.web import authentication
 from sealab.server.interfaces.protocol.web.authentication import Authentication
-from sealab.skills_db.audit.audit_store import AuditStore, Wanted
+from sealab.skills_db.audit.audit_store import AuditStore, LineFilter
 from sealab.skills_db.engine import open_database
 
 from ...waiting import until, wait_until
@@ -184,7 +184,7 @@ async def test_a_credential_is_noted_again_only_once_it_was_forgotten(
         for token in ("a", "b", "a", "c", "a", "b"):
             assert await status_of(app, token) == 200
         await asyncio.to_thread(log.close)
-        assert [each.event.principal for each in store.lines(Wanted())] == ["a", "b", "c", "b"]
+        assert [each.event.principal for each in store.lines(LineFilter())] == ["a", "b", "c", "b"]
 
 
 def test_commands_on_tokens_and_tenants_leave_lines_of_that_tenant_with_ids_and_proofs_and_no_secret(

@@ -15,7 +15,7 @@ from sealab.server.governance.audit.audit_log import GAP, AuditLog, now_us
 from sealab.server.governance.audit.sums import SUMS_MAX, Sums
 from sealab.server.governance.audit.trail import AuditTrail, ToolCallLine
 from sealab.server.governance.caller import LOCAL, Caller
-from sealab.skills_db.audit.audit_store import AuditStore, Wanted
+from sealab.skills_db.audit.audit_store import AuditStore, LineFilter
 from sealab.skills_db.audit.chain import AuditEvent
 from sealab.skills_db.engine import open_database
 from sealab.skills_db.errors import AuditDamaged, CommitUnknown, DatabaseUnavailable
@@ -43,7 +43,7 @@ class Failing(AuditStore):
         return super().add(events)
 
     def events(self) -> list[str]:
-        return [line.event.run for line in self.lines(Wanted(limit=200_000))]
+        return [line.event.run for line in self.lines(LineFilter(limit=200_000))]
 
 
 def line(run: object) -> AuditEvent:
@@ -115,7 +115,7 @@ async def test_lines_that_were_lost_are_counted_in_the_log_itself(
         log.note(line(number))
     store.failures.clear()
     await until(lambda: len(store.events()) == 11)
-    *_, last = store.lines(Wanted())
+    *_, last = store.lines(LineFilter())
     assert (last.event.event, last.event.details) == (GAP, {"lines": 15})
     assert "are being lost" in caplog.text
     log.close()
@@ -165,7 +165,7 @@ async def test_a_line_says_whose_the_request_was(tmp_path: Path) -> None:
     identity = Identity("acme", "ana", ALL_RIGHTS, "tok_1")
     for caller in (Caller("principal ana", identity=identity), Caller("principal bo"), Caller("http session secret")):
         await trail.run_began(caller, "r", isolation="restricted", code_bytes=1, dry_run=False)
-    events = [kept.event for kept in store.lines(Wanted())]
+    events = [kept.event for kept in store.lines(LineFilter())]
     assert [(each.tenant, each.principal, each.credential) for each in events[:2]] == [
         ("acme", "ana", "tok_1"),
         ("acme", "bo", ""),

@@ -120,7 +120,7 @@ async def test_nothing_is_written_where_the_log_is_off(tmp_path: Path) -> None:
 
 
 def refuse_lines(home: Path) -> None:
-    """Have the database refuse each new line of the log, and nothing else."""
+    """Make the database refuse each new line of the log, and nothing else."""
     with closing(sqlite3.connect(home / "sealab.db", timeout=30)) as database:
         database.execute(
             "CREATE TRIGGER no_more BEFORE INSERT ON sealab_audit_line BEGIN SELECT RAISE(ABORT, 'no more'); END"

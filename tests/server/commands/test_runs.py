@@ -61,7 +61,7 @@ async def made_runs(home: Path) -> dict[str, str]:
 
 
 async def cancelled_run(home: Path, caller: Caller) -> dict[str, Any]:
-    """Have an operator end a run while somebody waits for it, and return its report."""
+    """End a run as the operator while somebody waits for it, and return its report."""
     running = asyncio.create_task(caller.run("await tools.notes.look(name='x')\nawait tools.notes.look(name='slow')"))
     journals = store(home)
     await wait_until(lambda: any(each.ended is None for each in journals.runs()))

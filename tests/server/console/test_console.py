@@ -42,11 +42,11 @@ class Team:
         return Member(self.url, self.tokens[name])
 
     def ran(self, name: str, code: str) -> str:
-        """Have somebody's agent run code, and return its run_id."""
+        """Run code as somebody's agent, and return its run_id."""
         return str(self.agent(name).call("execute_code", code=code).structured["run_id"])
 
     def asked(self, name: str) -> str:
-        """Have somebody's agent begin a run that waits for a yes, and return its run_id."""
+        """Begin a run that waits for a yes as somebody's agent, and return its run_id."""
         agent = self.agent(name)
         run_id = str(agent.call("execute_code", code=ASKS, background=True).structured["run_id"])
         wait_until(lambda: agent.call("get_run", run_id=run_id).structured["status"] == "waiting")

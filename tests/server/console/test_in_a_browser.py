@@ -52,7 +52,7 @@ class Seen:
         return self.page.open(f"{self.origin}/console{path}")
 
     def asks(self) -> str:
-        """Have a run wait for an answer; return its run_id."""
+        """Start a run that waits for an answer; return its run_id."""
         run_id = str(self.agent.call("execute_code", code=ASKS, background=True).structured["run_id"])
         wait_until(lambda: self.agent.call("get_run", run_id=run_id).structured["status"] == "waiting")
         return run_id

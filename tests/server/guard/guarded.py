@@ -69,11 +69,11 @@ class Guarded:
     def result(
         self, result: Message, method: str = "tools/call", *, script: Message | None = None, **params: Any
     ) -> Message:
-        """Have the server give a result, and return what the client gets of it."""
+        """Send a result from the server, and return what the client gets of it."""
         return self.answer(method, script={"answer": {"result": result}, **(script or {})}, **params)["result"]
 
     def text(self, text: str) -> str:
-        """Have the server say a text, and return what the client gets of it."""
+        """Send a text from the server, and return what the client gets of it."""
         return self.result({"content": [{"type": "text", "text": text}]})["content"][0]["text"]
 
     def received(self, method: str) -> list[Message]:

@@ -14,7 +14,7 @@ from sealab.server.base.settings import Settings
 from sealab.server.privacy.privacy import Privacy
 from sealab.server.use_cases.journal.replaying import RecordedCall, recorded_calls
 from sealab.skills_db.journal.journal_store import JournalStore
-from sealab.skills_db.journal.records import Journal
+from sealab.skills_db.journal.records import StoredJournal
 
 from ...waiting import until
 from ..conftest import Caller, http_process, in_process_server, in_this_process
@@ -77,7 +77,7 @@ def store(home: Path) -> JournalStore:
     return JournalStore(database(), Privacy(settings, home, database).key(), quota_bytes=1 << 40)
 
 
-async def journal_of(home: Path, run_id: str, calls: int) -> tuple[Journal, Sequence[RecordedCall]]:
+async def journal_of(home: Path, run_id: str, calls: int) -> tuple[StoredJournal, Sequence[RecordedCall]]:
     """Return a journal and its calls once so many are written."""
     journals = store(home)
     await until(lambda: run_id in [run.run_id for run in journals.runs(status="ok")])
@@ -87,7 +87,7 @@ async def journal_of(home: Path, run_id: str, calls: int) -> tuple[Journal, Sequ
     return journal, found
 
 
-def made(journal: Journal) -> Sequence[RecordedCall]:
+def made(journal: StoredJournal) -> Sequence[RecordedCall]:
     """Return the calls that the code made itself: before it begins, its worker has those judged that it will make."""
     return [call for call in recorded_calls(journal.records) if call.name != "judge_calls"]
 

@@ -82,7 +82,7 @@ async def _run(url: str, code: str, arguments: dict[str, Any]) -> Any:
 
 
 def lease_ends(home: Path, run_id: str) -> None:
-    """Have the lease of a run be over, as it is a minute after the end of its process."""
+    """End the lease of a run, as it ends a minute after its process."""
     with sqlite3.connect(home / "sealab.db") as database:
         database.execute("UPDATE sealab_journal_run SET leased_until = 0 WHERE run_id = ?", (run_id,))
     database.close()

@@ -19,7 +19,7 @@ import pytest
 from sealab.sandbox.errors import HostCallError
 from sealab.sandbox.job import Json, Outcome, Status
 from sealab.server.base.errors import VaultKeyError
-from sealab.server.base.host_call import MADE_HERE, REPEATABLE_HERE, SENT, Answer, Change, HostCall, for_worker
+from sealab.server.base.host_call import MADE_HERE, REPEATABLE_HERE, SENT, AnnouncedChange, Answer, HostCall, for_worker
 from sealab.server.use_cases.journal.recording import OUTPUT_KEPT_CHARS, RunJournal, told_of
 from sealab.server.use_cases.journal.replaying import RecordedCall, recorded_calls
 from sealab.server.use_cases.journal.replies import error_reply
@@ -86,7 +86,7 @@ def journal(writer: JournalWriter, run_id: str = "run", *, is_patient: bool = Fa
     return RunJournal(writer, run, partial(begun, run_id), lambda _program: None, is_patient=is_patient)
 
 
-def changing(change: Change | None, made: list[str] | None = None, answer: Json = "done"):  # type: ignore[no-untyped-def]
+def changing(change: AnnouncedChange | None, made: list[str] | None = None, answer: Json = "done"):  # type: ignore[no-untyped-def]
     """A host whose calls change that."""
 
     async def answered(call: HostCall) -> Answer:

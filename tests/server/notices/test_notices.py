@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from sealab.server.base.notices.notices import Changed, Notices
-from sealab.server.base.notices.readiness import Setup, differing
+from sealab.server.base.notices.readiness import ServerSetup, differing
 from sealab.server.base.settings import Settings
 from sealab.skills_db import migrations
 from sealab.skills_db.content import SkillDraft
@@ -207,7 +207,7 @@ def test_a_setup_follows_a_mounted_file_that_is_swapped_and_tells_no_secret(tmp_
         (tmp_path / f"..{number}" / "mcp.json").write_text(f'{{"mcpServers": {{}}, "secret": {number}}}')
     (tmp_path / "..data").symlink_to("..1")
     (tmp_path / "mcp.json").symlink_to("..data/mcp.json")
-    setups = [Setup(Settings(vault_key=key), tmp_path / "mcp.json", None) for key in ("a", "a", "b")]
+    setups = [ServerSetup(Settings(vault_key=key), tmp_path / "mcp.json", None) for key in ("a", "a", "b")]
     before = [setup.now() for setup in setups]
     assert before[0] == before[1]
     assert before[0]["mcp.json"] != before[2]["mcp.json"], "without the key the file cannot be guessed"

@@ -33,7 +33,7 @@ def allows(policy: PolicyFile) -> bool:
 
 
 def looked(policy: PolicyFile) -> PolicyFile:
-    """Have it look as often as it takes for a version that stays the same."""
+    """Let it look as often as it takes for a version that stays the same."""
     policy.refresh()
     policy.refresh()
     return policy

@@ -81,7 +81,7 @@ AMBIENT = SpanContext(0x11, 0x22, is_remote=False, trace_flags=TraceFlags(TraceF
 
 @contextmanager
 def observed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Have OpenTelemetry in the process, with a span and baggage that are there already."""
+    """Set up OpenTelemetry in the process, with a span and baggage that are there already."""
     provider = Recording()
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)
     token = context.attach(baggage.set_baggage("who", SECRET, trace.set_span_in_context(NonRecordingSpan(AMBIENT))))

@@ -15,7 +15,7 @@ from sealab.server.governance.provenance.reading import VALUES_MAX, exact, loose
 from sealab.server.governance.provenance.sightings import (
     Conversation,
     Conversations,
-    Program,
+    ProgramTexts,
     Sighted,
     Source,
     literals_of,
@@ -23,7 +23,7 @@ from sealab.server.governance.provenance.sightings import (
 )
 
 ACCOUNT = "MT84MALT011000012345MTLCAST001S"
-ELSEWHERE = Program(lambda text: text in {"bob@corp.example", "7"}, 0.0)
+ELSEWHERE = ProgramTexts(lambda text: text in {"bob@corp.example", "7"}, 0.0)
 
 
 def conversation(*answers: Json, is_text: bool = False) -> Conversation:
@@ -104,7 +104,7 @@ def test_a_number_has_one_form(whole: int, unit: str) -> None:
 def test_nothing_of_a_value_is_kept_and_what_is_dropped_counts_as_text() -> None:
     found = conversation({"body": f"Pay to {ACCOUNT}."}, [f"a{each}@corp.example" for each in range(VALUES_MAX + 1)])
     assert ACCOUNT not in str({name: getattr(found, name) for name in ("_fields", "_texts", "_written")})
-    assert found.origin_of("nobody@corp.example", None, Program()).source is Source.TEXT
+    assert found.origin_of("nobody@corp.example", None, ProgramTexts()).source is Source.TEXT
 
 
 def test_what_is_erased_is_not_known_any_more() -> None:

@@ -80,7 +80,7 @@ class Sealab:
             return cursor.fetchall() if cursor.description else []
 
     def end_lease(self, replica: Replica) -> None:
-        """Have the lease of a server run out now, as it would some seconds after its end."""
+        """Let the lease of a server run out now, as it would some seconds after its end."""
         self.execute("UPDATE sealab_replica SET leased_until = 0 WHERE address = %s", replica.address)
 
     def owner(self) -> Replica:

@@ -13,7 +13,7 @@ import pytest
 from sealab.server.use_cases.replicas.membership import LeaseTimes, Membership
 from sealab.server.use_cases.replicas.replica_errors import SessionElsewhere
 from sealab.server.use_cases.replicas.replica_keys import ReplicaKeys
-from sealab.server.use_cases.replicas.session_places import Held, SessionPlaces
+from sealab.server.use_cases.replicas.session_places import HeldSession, SessionPlaces
 from sealab.skills_db.engine import Database
 from sealab.skills_db.errors import DatabaseUnavailable
 from sealab.skills_db.replicas import Beat, Holder, ReplicaStore
@@ -59,13 +59,13 @@ class Server:
     places: SessionPlaces
     ended: list[str] = field(default_factory=list)
 
-    async def place(self, session: str, end: Callable[[], object] = lambda: None) -> Held:
+    async def place(self, session: str, end: Callable[[], object] = lambda: None) -> HeldSession:
         async def ends() -> None:
             self.ended.append(session)
             end()
 
         held = await self.places.place("default", session, ends, lambda: True)
-        assert isinstance(held, Held)
+        assert isinstance(held, HeldSession)
         return held
 
 
@@ -105,7 +105,7 @@ async def test_every_lost_session_ends_though_one_of_them_cannot_be_ended(server
 
 
 async def test_a_call_that_begins_while_others_are_let_go_keeps_its_session(server: Server) -> None:
-    begun: list[Held] = []
+    begun: list[HeldSession] = []
 
     async def call() -> None:
         begun.append(await server.place("two"))

@@ -41,7 +41,7 @@ class Accounts:
         return [str(each) for each in httpx2.get(f"{self.address}/told").json()[what]]
 
     def configure(self, home: Path, **more: Any) -> None:
-        """Have a home call it, with the sign-ins of callers unless said otherwise."""
+        """Configure a home to call it, with the sign-ins of callers unless said otherwise."""
         entry = {"url": f"{self.address}/mcp", "sign_in": "caller", "approve": "never", **more}
         home.mkdir(exist_ok=True)
         home.joinpath("mcp.json").write_text(json.dumps({"mcpServers": {"accounts": entry}}))
@@ -99,7 +99,7 @@ async def token_sent(server: ServerConfig, auth: httpx2.Auth | None) -> str | No
 
 
 async def renewed_once(upstream: Accounts, send: Callable[[int], Awaitable[str | None]], count: int, who: str) -> str:
-    """Have so many requests sent at once until a sign-in is renewed, which one of them does; return the new token."""
+    """Send so many requests at once until one of them renews the sign-in; return the new token."""
     old, found = upstream.told("secrets"), set[str | None]()
     upstream.set(lasts=3600, slow=0.3)
 

@@ -23,7 +23,7 @@ from sealab.server.governance.sign_ins.signing_in import signed_in_here
 from sealab.skills_db.audit.audit_store import AuditStore
 from sealab.tools_registry.configuration import ServerConfig, SignInOf, Transport
 from sealab.tools_registry.errors import SignInFailed, SignInNeeded
-from sealab.tools_registry.sign_in.owners import Owner
+from sealab.tools_registry.sign_in.owners import SignInOwner
 
 from ...waiting import until
 from ..audit.test_audited_requests import refuse_lines
@@ -49,7 +49,7 @@ def server(server: ServerConfig) -> ServerConfig:
     return replace(server, sign_in=SignInOf.CALLER)
 
 
-async def signed_in(sign_ins: SignIns, server: ServerConfig) -> Owner:
+async def signed_in(sign_ins: SignIns, server: ServerConfig) -> SignInOwner:
     owner = sign_ins.owner(server, Caller(of_principal("ada")))
 
     async def show(address: str) -> None:
@@ -84,7 +84,7 @@ async def test_where_its_line_is_required_and_cannot_be_written_nothing_is_kept_
     database.close()
 
 
-async def token(sign_ins: SignIns, server: ServerConfig, owner: Owner) -> str | None:
+async def token(sign_ins: SignIns, server: ServerConfig, owner: SignInOwner) -> str | None:
     return await token_sent(server, sign_ins.signs(server, owner))
 
 

@@ -42,7 +42,7 @@ def url(accounts_server: Accounts, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(autouse=True)
 def as_usual(upstream: Accounts) -> None:
-    """Have the issuer behave so in tests that do not ask for it, too."""
+    """Let the issuer behave so in tests that do not ask for it, too."""
 
 
 _NUMBERS = itertools.count()

@@ -128,7 +128,7 @@ async def following(schedules: Schedules, name: str = "daily") -> float:
 
 
 async def fired(bench: Bench, name: str = "daily") -> str:
-    """Have the next time of a schedule come, wait for its run to end, and return how it ended."""
+    """Let the next time of a schedule come, wait for its run to end, and return how it ended."""
     schedules = bench.schedules
     bench.clock.to(await following(schedules, name))
     await schedules.fire()

@@ -17,10 +17,13 @@ import pytest
 from sealab.server.base.startup import light_import
 from sealab.server.base.startup.deferred import as_if_missing, put_off, run_now
 
+from ...test_late_imports import NOT_AT_THE_START
+
 _HEAVY = [
     *("cryptography.fernet", "json5", "jsonschema", "keyring", "numpy", "phonenumbers", "presidio_analyzer", "psutil"),
     *("rapidfuzz", "regex", "rich", "spacy", "sqlalchemy", "Stemmer", "yaml"),
     *("httpx2._client", "mcp.client.session", "uvicorn"),
+    *(f"sealab.{package}.{name}" for package, names in NOT_AT_THE_START.items() for name in names.split()),
 ]
 _SERVE = """
 import sys

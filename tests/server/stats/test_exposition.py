@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from sealab.server.base.stats.run_stats import BUCKETS_SECONDS, NAMES_MAX, OTHER, RunTotals, ToolCall
+from sealab.server.base.stats.run_stats import BUCKETS_SECONDS, NAMES_MAX, OTHER, EndedCall, RunTotals
 from sealab.server.interfaces.protocol.monitoring.metrics_page import counter, counters, gauge, histograms, information
 
 from ..conftest import http_server
@@ -73,7 +73,7 @@ def test_a_run_that_did_not_begin_is_counted_and_has_no_duration() -> None:
 def test_however_many_tools_and_tenants_there_are_their_labels_are_bounded() -> None:
     totals = RunTotals()
     for each in range(2000):
-        totals.count_tool_calls(f"t{each}", [ToolCall(f"s{each % 100}", f"tool{each}", ok=True, seconds=0.1)])
+        totals.count_tool_calls(f"t{each}", [EndedCall(f"s{each % 100}", f"tool{each}", ok=True, seconds=0.1)])
     for place, (label, most) in enumerate(NAMES_MAX.items()):
         found = {key[place] for key in totals.tool_calls}
         assert (len(found) <= most + 1, OTHER in found) == (True, True), label

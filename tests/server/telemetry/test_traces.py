@@ -55,7 +55,7 @@ for line in sys.stdin:
 
 @contextmanager
 def told(collector: Collector, monkeypatch: pytest.MonkeyPatch, **more: str) -> Iterator[None]:
-    """Have this process tell the collector what it does, as `serve` does."""
+    """Export what this process does to the collector, as `serve` does."""
     for name, value in {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, **more}.items():
         monkeypatch.setenv(name, value)
     tracing.start(os.environ)

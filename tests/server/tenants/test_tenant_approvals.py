@@ -12,7 +12,7 @@ from sealab.server.base.identity import Identity, Right
 from sealab.server.governance.caller import Caller
 from sealab.server.governance.questions import NO
 from sealab.server.interfaces.protocol.serving import mcp_server
-from sealab.server.use_cases.runs.background.background import Background, Reach
+from sealab.server.use_cases.runs.background.background import Background, RunAccess
 from sealab.server.use_cases.runs.request import CodeRequest
 from sealab.skills_db.errors import JournalNotFound
 
@@ -105,7 +105,7 @@ async def test_get_run_shows_no_report_of_another_whose_question_is_answered_mea
     served(home)
     reach = Background.reach
 
-    async def answered_after(self: Background, run_id: str, caller: Caller) -> Reach:
+    async def answered_after(self: Background, run_id: str, caller: Caller) -> RunAccess:
         found = await reach(self, run_id, caller)
         approval = (await self.queued_state(run_id, None)).approval
         assert approval is not None

@@ -39,7 +39,7 @@ from sealab.skills_db.tenants.schemas import schema_of
 from sealab.skills_db.tenants.tenant_store import TenantStatus, TenantStore
 from sealab.skills_db.vault_keys import tenants_key
 from sealab.tools_registry.models import Tool
-from sealab.tools_registry.upstream.pins import Rule
+from sealab.tools_registry.upstream.pins import StandingApproval
 
 from ...skills_db.conftest import Place
 from ...waiting import until, wait_until
@@ -409,10 +409,10 @@ async def test_a_yes_to_all_calls_of_a_tool_is_given_in_one_tenant_and_ends_with
     tool, scope = Tool("write", "notes", "notes"), of_principal("alice")
     home = tmp_path / "home"
     async with opened(home) as tenants:
-        await (await tenants.app_of("a")).registry.approve(tool, scope, Rule({}, {}))
+        await (await tenants.app_of("a")).registry.approve(tool, scope, StandingApproval({}, {}))
         said = [await (await tenants.app_of(each)).registry.rules(tool, scope) for each in ("a", "b", "default")]
         settings = tenants.own.app.settings
-    assert said == [[Rule({}, {})], [], []]
+    assert said == [[StandingApproval({}, {})], [], []]
     of_a = Home(home).of_tenant("a")
     with operators_database(settings, of_a) as operators:
         delete_tenant(settings, of_a, operators)

@@ -19,8 +19,7 @@ from psycopg import sql
 
 from sealab.server.base.database import database_of
 from sealab.server.base.home import Home
-from sealab.server.use_cases.upstream_tools import registry as of_registry
-from sealab.server.use_cases.upstream_tools import registry_state
+from sealab.server.use_cases.upstream_tools import learned_facts, registry_state
 from sealab.server.use_cases.upstream_tools.registry import Registry
 from sealab.server.use_cases.upstream_tools.registry_state import RegistryState, state_of
 from sealab.tools_registry.catalog import Catalog
@@ -28,8 +27,8 @@ from sealab.tools_registry.configuration import ServerConfig, Transport
 from sealab.tools_registry.describing.learned import LearnedTypes
 from sealab.tools_registry.errors import StateUnavailable
 from sealab.tools_registry.kept import Draft, KeptInMemory
-from sealab.tools_registry.search.usage import Usage
-from sealab.tools_registry.upstream.pins import Pins, Rule, Seen
+from sealab.tools_registry.search.usage import SearchUsage
+from sealab.tools_registry.upstream.pins import Pins, Seen, StandingApproval
 
 from ...skills_db.conftest import Place
 from ...skills_db.postgres import Cluster
@@ -63,7 +62,7 @@ def two(postgres_place: Place, tmp_path: Path) -> Iterator[tuple[RegistryState, 
 
 
 def expire(*states: RegistryState) -> None:
-    """Have the next use look, as after a notice."""
+    """Let the next use look, as after a notice."""
     for each in states:
         for texts in each.shared:
             texts.expire()
@@ -79,7 +78,7 @@ def test_a_quarantine_of_one_holds_on_all_and_ends_on_all(two: tuple[RegistrySta
     assert second.quarantined("zoo") == ("add",)
     assert second.quarantines() == {"zoo"}
     second.accept("zoo", [OTHER])
-    second.approve("zoo", "add", "me", Rule({}, {}))
+    second.approve("zoo", "add", "me", StandingApproval({}, {}))
     expire(two[0])
     assert first.quarantined("zoo") == ()
     assert [*first.approved("zoo", "me")] == ["add"]
@@ -121,7 +120,7 @@ def test_lists_learned_types_and_usage_of_one_are_known_to_all(
     assert found is not None
     assert found.count == 2
 
-    usage = [Usage(each.usage) for each in two]
+    usage = [SearchUsage(each.usage) for each in two]
     usage[0].searched("me", "add two numbers")
     usage[0].called("me", "zoo.add")
     usage[0].save()
@@ -187,7 +186,7 @@ def test_what_a_home_had_in_files_counts_until_the_database_has_it(postgres_plac
         state(postgres_place.server_url, tmp_path / "other") as other,
     ):
         assert Pins(found.pins).quarantined("zoo") == ("add",)
-        Pins(found.pins).approve("zoo", "add", "me", Rule({}, {}))
+        Pins(found.pins).approve("zoo", "add", "me", StandingApproval({}, {}))
         assert Pins(other.pins).quarantined("zoo") == ("add",), "a quarantine outlives the move to the database"
 
 
@@ -252,7 +251,7 @@ class Slow:
 @pytest.mark.parametrize("fails", [False, True])
 def test_nobody_waits_for_what_is_stored_of_calls_and_searches_and_nothing_of_it_is_lost(*, fails: bool) -> None:
     learning, using = Slow(fails=fails), Slow(fails=fails)
-    learned, usage = LearnedTypes(learning), Usage(using)
+    learned, usage = LearnedTypes(learning), SearchUsage(using)
     learned.observe("zoo.feed", {"food": "hay"})
     usage.searched("me", "send a letter")
     usage.called("me", "post.send")
@@ -280,17 +279,17 @@ def test_nobody_waits_for_what_is_stored_of_calls_and_searches_and_nothing_of_it
     assert stored == learned.get("zoo.feed")
     assert stored is not None
     assert stored.count == 2
-    assert set(Usage(using.kept).likeness("me", "send a letter")) == {"post.send", "post.stamp"}
+    assert set(SearchUsage(using.kept).likeness("me", "send a letter")) == {"post.send", "post.stamp"}
 
 
 async def test_a_server_ends_in_time_though_what_it_learned_cannot_be_stored(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(of_registry, "CLOSING_SECONDS", 0.1)
+    monkeypatch.setattr(learned_facts, "CLOSING_SECONDS", 0.1)
     slow = Slow()
     home = Home(tmp_path)
     registry = Registry(home, state=replace(registry_state.in_files(home), learned=slow))
-    (await registry.learned()).observe("zoo.feed", {"food": "hay"})
+    (await registry.learned.types()).observe("zoo.feed", {"food": "hay"})
     try:
         async with asyncio.timeout(20):
             await registry.close()

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy.exc import DBAPIError
 
-from sealab.skills_db.audit.audit_store import AuditStore, Wanted
+from sealab.skills_db.audit.audit_store import AuditStore, LineFilter
 from sealab.skills_db.audit.chain import TEXT_CHARS_MAX, AuditEvent, Head
 from sealab.skills_db.engine import Database, open_database
 from sealab.skills_db.errors import AuditDamaged, DatabaseUnavailable, VaultKeyWrong
@@ -61,8 +61,8 @@ def test_lines_come_back_as_they_were_written_and_their_chain_holds(log: AuditSt
         event(2, tenant="ünïcode 名前", credential="a\nb", details={"EMAIL": 3, "ok": True, "ms": 0.25}),
     ]
     head = log.add(given)
-    assert [line.event for line in log.lines(Wanted())] == given
-    assert [line.number for line in log.lines(Wanted())] == [1, 2]
+    assert [line.event for line in log.lines(LineFilter())] == given
+    assert [line.number for line in log.lines(LineFilter())] == [1, 2]
     verdict = log.verify()
     assert (verdict.why, verdict.lines, verdict.head) == (None, 2, head)
     assert log.verify(head.hash).why is None
@@ -71,7 +71,7 @@ def test_lines_come_back_as_they_were_written_and_their_chain_holds(log: AuditSt
 
 def test_a_text_that_no_database_holds_is_kept_as_an_escape_and_a_long_one_says_that_it_is_cut(log: AuditStore):
     log.add([event(1, tool="a\0b\ud800", rule="x" * 5000)])
-    (line,) = log.lines(Wanted())
+    (line,) = log.lines(LineFilter())
     assert line.event.tool == "a\\x00b\\ud800"
     assert line.event.rule == "x" * TEXT_CHARS_MAX + "… (5000 characters)"
     assert log.verify().why is None
@@ -81,7 +81,7 @@ def test_lines_are_found_by_what_they_are_about_the_newest_of_them_in_their_orde
     log.add([event(number, tenant="a" if number % 2 else "b") for number in range(1, 31)])
 
     def numbers(**wanted: object) -> list[int]:
-        return [line.number for line in log.lines(Wanted(**wanted))]
+        return [line.number for line in log.lines(LineFilter(**wanted))]
 
     assert numbers(limit=3) == [28, 29, 30]
     assert numbers(principal="p1", limit=2) == [25, 28]
@@ -94,7 +94,7 @@ def test_lines_are_found_by_what_they_are_about_the_newest_of_them_in_their_orde
 def test_a_log_of_several_pages_is_read_and_checked_whole(log: AuditStore):
     for start in range(1, 2600, 650):
         log.add([event(number) for number in range(start, start + 650)])
-    assert [line.number for line in log.lines(Wanted(limit=2500))] == list(range(101, 2601))
+    assert [line.number for line in log.lines(LineFilter(limit=2500))] == list(range(101, 2601))
     assert log.verify().lines == 2600
 
 
@@ -156,7 +156,7 @@ def test_a_log_that_was_put_back_under_a_running_server_takes_no_more_lines(data
 def test_what_was_trimmed_leaves_a_chain_that_holds_and_a_line_that_says_so(log: AuditStore):
     log.add([event(number) for number in range(1, 11)])
     assert log.trim(5_000_000, AuditEvent(event="audit.trimmed", at_us=11_000_000)) == 4
-    assert [line.number for line in log.lines(Wanted())] == [*range(5, 12)]
+    assert [line.number for line in log.lines(LineFilter())] == [*range(5, 12)]
     verdict = log.verify()
     assert (verdict.why, verdict.lines, verdict.head.before_number) == (None, 7, 4)
     assert log.trim(5_000_000, AuditEvent(event="audit.trimmed", at_us=12_000_000)) == 0
@@ -250,7 +250,7 @@ def test_a_line_of_another_log_under_the_same_key_is_found_in_its_place(
     with open_database(None, tmp_path) as database:
         other = AuditStore(database, KEY)
         other.add([event(each, outcome="ok") for each in range(1, LINES + 1)])
-        put = [line.hash for line in other.lines(Wanted())][number - 1]
+        put = [line.hash for line in other.lines(LineFilter())][number - 1]
     replaced = ("UPDATE sealab_audit_line SET outcome = 'ok', details = '', hash = ? WHERE number = ?", (put, number))
     followed = ("UPDATE sealab_audit_line SET previous = ? WHERE number = ?", (put, number + 1))
     assert found_wrong(written, replaced, followed) == number
@@ -270,7 +270,7 @@ def test_two_programs_that_write_a_thousand_lines_each_leave_one_chain_without_a
         log = AuditStore(database, KEY)
         assert (log.verify().why, log.verify().lines) == (None, 2000)
         for who in ("a", "b"):
-            runs = [line.event.run for line in log.lines(Wanted(principal=who, limit=2000))]
+            runs = [line.event.run for line in log.lines(LineFilter(principal=who, limit=2000))]
             assert runs == [f"{batch}.{line}" for batch in range(100) for line in range(10)]
 
 

@@ -246,7 +246,7 @@ def test_a_report_that_has_outlived_its_time_is_removed(store: BackgroundStore) 
 
 
 def waits(store: BackgroundStore, run_id: str) -> int:
-    """Have a run wait for the answer to a question; return the number of that."""
+    """Let a run wait for the answer to a question; return the number of that."""
     if run_id not in [each.run_id for each in store.listed(most=100)]:
         put(store, run_id)
     assert claimed(store) == run_id

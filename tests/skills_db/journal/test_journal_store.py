@@ -37,7 +37,7 @@ from sealab.skills_db.journal.records import (
     RunBegin,
     RunChange,
     RunEnd,
-    Session,
+    SessionPrograms,
     joined,
     parted,
 )
@@ -223,21 +223,21 @@ def programs(journals: JournalStore, *told: tuple[str, str | None, str]) -> None
 
 
 def test_a_session_is_its_programs_but_those_that_it_did_not_outlive(journals: JournalStore) -> None:
-    assert journals.session(ALICE, "s") == Session()
+    assert journals.session(ALICE, "s") == SessionPrograms()
     programs(journals, ("a", None, "ok"), ("b", "a", "error"), ("c", "b", "timeout"), ("d", "b", "memory"))
     journals.write([RunChange("cut", 0, replace(begin("cut"), after="b"))], {"cut": ALICE}, durable=False)
-    assert journals.session(ALICE, "s") == Session(("a", "b"))
-    assert journals.session(BOB, "s") == Session()
-    assert journals.session(ALICE, "other") == Session()
+    assert journals.session(ALICE, "s") == SessionPrograms(("a", "b"))
+    assert journals.session(BOB, "s") == SessionPrograms()
+    assert journals.session(ALICE, "other") == SessionPrograms()
     programs(journals, ("e", "b", "ok"))
-    assert journals.session(ALICE, "s") == Session(("a", "b", "e"))
+    assert journals.session(ALICE, "s") == SessionPrograms(("a", "b", "e"))
     journals.forget(lambda text: text == "b")
     assert journals.session(ALICE, "s").gap is not None
     programs(journals, ("f", None, "ok"))
-    assert journals.session(ALICE, "s") == Session(("f",))
+    assert journals.session(ALICE, "s") == SessionPrograms(("f",))
     assert journals.close_session(ALICE, "s")
     programs(journals, ("g", "f", "ok"))
-    assert journals.session(ALICE, "s") == Session()
+    assert journals.session(ALICE, "s") == SessionPrograms()
     assert not journals.close_session(ALICE, "s")
 
 

@@ -59,7 +59,7 @@ def alone(items: Iterable[Any]) -> Iterator[Any]:
 
 
 def _make_encoder(markers: dict[int, object] | None, /, *arguments: object) -> object:
-    """Have C look for circles, also where it was not asked to: then it holds what it is at work on."""
+    """Make C look for circles, also where it was not asked to: then it holds what it is at work on."""
     return _make_in_c({} if markers is None else markers, *arguments)
 
 

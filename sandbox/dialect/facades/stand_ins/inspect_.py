@@ -54,7 +54,7 @@ def _bound(descriptor: object, obj: object) -> object:
 
 
 def _believed_of_c(read: Callable[..., Any]) -> Callable[..., Any]:
-    """Have signatures read from a text only where it is C's own.
+    """Read signatures from a text only where it is C's own.
 
     Defaults in it are evaluated in the variables of the module that the object names. What the code makes may hold any
     text and name any module: a class says its signature in the first line of its documentation.

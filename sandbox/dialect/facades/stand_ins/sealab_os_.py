@@ -83,7 +83,7 @@ def close_file(identity: str, /) -> tuple[object, ...]:
 
 
 def store_file(identity: str, /) -> tuple[object, ...]:
-    """Have the host store what was written to an open file, where it has to. Returns `(0,)`."""
+    """Ask the host to store what was written to an open file, where it has to. Returns `(0,)`."""
     path = _waiting.get(_text(identity))
     return (0,) if path is None else _done("file_sync", {"filename": path, "identity": identity})
 
@@ -208,7 +208,7 @@ def rename_path(path: str, target: str, /) -> tuple[object, ...]:
 
 
 def set_modified(path: str, modified_ns: int, /) -> tuple[object, ...]:
-    """Say when a file was last changed. Returns `(0,)`."""
+    """Set when a file was last changed. Returns `(0,)`."""
     return _done("set_modified", {"filename": _text(path), "modified_ns": _whole(modified_ns)})
 
 

@@ -37,7 +37,7 @@ _WAL = slice(18, 20)
 
 
 def _authorize(action: int, first: str | None, second: str | None, *_where: str | None) -> int:
-    """Say what may be prepared. `first` and `second` depend on the action (`sqlite3_set_authorizer`)."""
+    """Return whether a statement may be prepared; `action` says what `first` and `second` are."""
     if action == sqlite3.SQLITE_ATTACH:
         return sqlite3.SQLITE_OK if first == "" else sqlite3.SQLITE_DENY  # VACUUM attaches one without a name
     if action == sqlite3.SQLITE_PRAGMA and (first or "").lower() not in _PRAGMAS:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from ....guest.guest import GUEST
-from ..call_records import Line, lines_of_callers, lines_of_traceback
+from ..call_records import CodeLine, lines_of_callers, lines_of_traceback
 from ..streams import STDERR
 from .sys_ import show_errors_by
 
@@ -119,7 +119,7 @@ def _whole(limit: object) -> int | None:
     return limit
 
 
-def _summary(lines: list[Line], limit: int | None) -> StackSummary:
+def _summary(lines: list[CodeLine], limit: int | None) -> StackSummary:
     from ....report.failures import source_line
 
     kept = lines if limit is None else lines[:limit] if limit >= 0 else lines[limit:]

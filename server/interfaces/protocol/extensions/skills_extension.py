@@ -32,6 +32,7 @@ from mcp.types import (
 from pydantic import AnyUrl
 
 from .....skills_db.errors import SkillNotFound, SkillsDbError
+from .....skills_db.skill_md import folder_name, skill_name, split
 from ....base.arguments import shown
 from ....base.errors import HostWorkBusy
 from ....base.host_work import Kind, in_thread
@@ -108,7 +109,7 @@ class SkillsExtension(Extension):
         self._service = service
 
     def settings(self) -> dict[str, Any]:
-        """Say that directories can be read."""
+        """Announce that directories can be read."""
         return {"directoryRead": True}
 
     def methods(self) -> Sequence[MethodBinding]:
@@ -222,8 +223,6 @@ def _page(store: SkillStore, after: str, size: int) -> tuple[list[Served], bool]
 
 
 def _in_folder(store: SkillStore, folder: str) -> Served | None:
-    from .....skills_db.skill_md import folder_name, skill_name
-
     likely = skill_name(folder)
     name = likely if folder_name(likely) == folder else None
     if name is None:
@@ -259,6 +258,4 @@ def _mime_type(path: str) -> str:
 
 
 def _frontmatter(folder: str, manifest: bytes) -> dict[str, object]:
-    from .....skills_db.skill_md import split
-
     return cast("dict[str, object]", json.loads(json.dumps(split(folder, manifest.decode())[0], default=str)))

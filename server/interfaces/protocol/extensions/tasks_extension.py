@@ -31,7 +31,7 @@ from ..elicitation import chosen, form_request, link_request, only_opens_links
 
 if TYPE_CHECKING:
     from ....base.settings import OutputFormat
-    from ....use_cases.runs.background.background import Background, Reach
+    from ....use_cases.runs.background.background import Background, RunAccess
     from ....use_cases.runs.background.background_reports import RunState
 
 SINCE = frozenset({"2026-07-28"})
@@ -132,7 +132,7 @@ class TasksExtension(Extension):
             await _told(lambda: self._background.cancel(params.task_id, scope), params.task_id)
         return {"resultType": "complete"}
 
-    async def _seen(self, ctx: Ctx, task_id: str) -> tuple[Reach, RunState]:
+    async def _seen(self, ctx: Ctx, task_id: str) -> tuple[RunAccess, RunState]:
         """Return what the caller may do with a run, and its state, as `get_run` tells them."""
         require_client_extension(ctx, self.identifier)
         caller, background = caller_of(ctx), self._background

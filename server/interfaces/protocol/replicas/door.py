@@ -22,7 +22,7 @@ from ....use_cases.replicas.seals import (
     ERA_HEADER,
     HEADER,
     EraPassed,
-    Seal,
+    OpenedSeal,
     SealRefused,
     WrongReceiver,
     answer_mark,
@@ -126,7 +126,7 @@ class Door:
         return sent
 
 
-async def _read(receive: Receive, seal: Seal) -> tuple[Mapping[str, Any], bytes] | None:
+async def _read(receive: Receive, seal: OpenedSeal) -> tuple[Mapping[str, Any], bytes] | None:
     """Return the head and the body of a request; None where they are not what was sealed."""
     content = await whole(receive, HEAD_BYTES_MAX + BODY_BYTES_MAX)
     if content is None or not seal.covers(content):

@@ -189,7 +189,7 @@ class _PassedOn:
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def lost(self, scope: Scope, receive: Receive) -> None:
-        """Say that the other server went away: as an answer, or as the last message of a stream that has begun."""
+        """Send that the other server went away: as an answer, or as the last message of a stream that has begun."""
         if not self._started:
             await refusal(502, _LOST)(scope, receive, self._send)
             return

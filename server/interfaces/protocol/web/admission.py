@@ -56,7 +56,7 @@ _ID, _VERSION = b"mcp-session-id", b"mcp-protocol-version"
 _ANYTHING: TypeAdapter[object] = TypeAdapter(object)
 
 
-class Turns:
+class RequestTurns:
     """Lets `at_once` go on, and the next after so many rounds of the event loop, each tenant and caller in its turn.
 
     With `share_of_others` the loop is left to others for so long then, as a multiple of the time that the rounds took.
@@ -133,8 +133,8 @@ class Admission:
         self._app = app
         self._free = total_bytes
         self._held: Counter[Owner] = Counter()
-        self._starts = Turns(_AT_ONCE, ROUNDS)
-        self._large = Turns(1, _LARGE_ROUNDS, _SHARE_OF_OTHERS)
+        self._starts = RequestTurns(_AT_ONCE, ROUNDS)
+        self._large = RequestTurns(1, _LARGE_ROUNDS, _SHARE_OF_OTHERS)
         self._metadata_url = metadata_url
         self._audit = audit
 

@@ -21,7 +21,7 @@ from ....base.errors import UsageError
 from ....use_cases.journal.transcript import moment
 from ....use_cases.runs.background.background_reports import PATH
 from ....use_cases.runs.hidden_transcripts import hidden_question
-from .link_pages import Pages, escaped, form_page, page, sent_fields
+from .link_pages import LinkKind, escaped, form_page, page, sent_fields
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -171,4 +171,4 @@ def _waits(state: RunState | None, link: ApprovalLink) -> Approval | None:
 
 
 _GONE = page(410, "Ended", "Nothing waits at this link any more: its time is over, or its run has ended.")
-PAGES = Pages(PATH, _is_given_out, _response, "The question cannot be read now. Try again in a moment.")
+PAGES = LinkKind(PATH, _is_given_out, _response, "The question cannot be read now. Try again in a moment.")

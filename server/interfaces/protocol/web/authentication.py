@@ -212,7 +212,7 @@ def bearer_of(scope: Scope) -> str | None:
 
 
 def _misplaced(scope: Scope) -> str | None:
-    """Say what is wrong with where the token of a request stands, or None."""
+    """Return what is wrong with where the token of a request stands, or None."""
     if sum(key == b"authorization" for key, _value in scope["headers"]) > 1:
         return "The request has more than one Authorization header. Send one."
     query = scope.get("query_string", b"")

@@ -157,7 +157,7 @@ async def _drain(
 
 
 async def _keep_forgetting(app: App, sessions: McpSessions) -> None:
-    """Have the values of MCP sessions forgotten soon after these have ended; until it is cancelled."""
+    """Forget the values of MCP sessions soon after these have ended; until it is cancelled."""
     while not app.privacy.is_off:
         await sessions.ended.wait()
         await asyncio.sleep(_FORGOTTEN_SECONDS)

@@ -61,7 +61,7 @@ _PAGE = """\
 
 
 @dataclass(frozen=True, slots=True)
-class Pages:
+class LinkKind:
     """The pages below a path, each of which a link leads to; what stands last in a link's path is its secret."""
 
     path: str

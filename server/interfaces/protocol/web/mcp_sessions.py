@@ -186,7 +186,7 @@ class McpSessions:
         return True
 
     async def _end(self, session: _Session) -> None:
-        """Have the SDK end a session, as its client would."""
+        """End a session in the SDK, as its client would."""
         scope: Scope = {
             "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.3"},

@@ -21,7 +21,7 @@ from .....tools_registry.errors import RegistryError
 from ....app import App
 from ....governance.sign_ins.signing_in import CALLBACK, PATH, begun_in_browser, came_back, ended_in_browser
 from .callers import header
-from .link_pages import HEADERS, Pages, escaped, form_page, page, sent_answer
+from .link_pages import HEADERS, LinkKind, escaped, form_page, page, sent_answer
 
 if TYPE_CHECKING:
     from .....skills_db.sign_ins.sign_in_flows import Flow
@@ -119,4 +119,4 @@ def _form(flow: Flow, browser: str, *, is_secure: bool) -> HTMLResponse:
     return shown
 
 
-PAGES = Pages(PATH, _is_given_out, _response, "This cannot be done now. Try again in a moment.")
+PAGES = LinkKind(PATH, _is_given_out, _response, "This cannot be done now. Try again in a moment.")

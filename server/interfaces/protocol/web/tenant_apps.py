@@ -31,7 +31,7 @@ from ..tools import tools_of
 from .access_lines import denied
 from .admission import BODY_BYTES_MAX
 from .error_responses import refusal
-from .link_pages import Pages, page
+from .link_pages import LinkKind, page
 from .mcp_sessions import CALLERS_WORTH, McpSessions
 
 MCP_PATH = "/mcp"
@@ -123,7 +123,7 @@ class LinkPages:
     A link's path ends in a secret, or in the name of a tenant, a slash and a secret.
     """
 
-    def __init__(self, app: ASGIApp, tenants: Tenants[ServedApp], *kinds: Pages) -> None:
+    def __init__(self, app: ASGIApp, tenants: Tenants[ServedApp], *kinds: LinkKind) -> None:
         self._app = app
         self._tenants = tenants
         self._kinds = kinds
@@ -147,7 +147,7 @@ class LinkPages:
                 response = page(503, "Not now", pages.unavailable, {"Retry-After": str(_RETRY_SECONDS)})
         await response(scope, receive, send)
 
-    async def _app_of(self, stack: AsyncExitStack, pages: Pages, tenant: str, last: str, scope: Scope) -> App | None:
+    async def _app_of(self, stack: AsyncExitStack, pages: LinkKind, tenant: str, last: str, scope: Scope) -> App | None:
         """Return the app of the tenant that gave out a link, which is open until `stack` ends; None for any other."""
 
         def is_given_out() -> bool:

@@ -115,8 +115,8 @@ def accounts(text: str) -> Iterator[Finding]:
         for match in pattern.finditer(text) if holds(text, needed) else ():
             if match[1].lower() not in _SYSTEM:
                 yield Finding(*match.span(1), PiiType.USERNAME, score)
-    for pattern, needed in ((_PERSONS_PAGE, "/"), (_POSTER, ":")):
-        for match in pattern.finditer(text) if needed in text else ():
+    for pattern, mark in ((_PERSONS_PAGE, "/"), (_POSTER, ":")):
+        for match in pattern.finditer(text) if mark in text else ():
             if not (PLAIN_WORDS | _OF_PAGES).intersection(re.split("[._-]", match[1])):
                 yield Finding(*match.span(1), PiiType.USERNAME, 0.6)
 

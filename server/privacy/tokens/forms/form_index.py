@@ -35,7 +35,7 @@ from .folding import (
     keys_of,
     windows,
 )
-from .spellings import WITHIN_LEAST, Rule, fits, fits_within, parts_of_name, spellings, stands_within
+from .spellings import WITHIN_LEAST, SpellingRule, fits, fits_within, parts_of_name, spellings, stands_within
 
 Keys = npt.NDArray[np.uint64]
 Found = npt.NDArray[np.uint32]
@@ -147,7 +147,7 @@ _Owner = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class FormHit:
     """A form of a value of type `kind` stands from `start` to `end`."""
 
     start: int
@@ -171,7 +171,7 @@ class FormIndex:
         self._longest = 0
 
     def add(self, text: str, kind: str) -> None:
-        """Have the forms of a value found from now on."""
+        """Find the forms of a value from now on."""
         self._values.append((text, kind))
 
     @property
@@ -234,7 +234,7 @@ class FormIndex:
     def _take_beginnings(
         self, begun: Sequence[tuple[str, int]], lengths: dict[int, tuple[int, ...]], start: int
     ) -> None:
-        """Have forms looked for by their first letters; `begun` has these, and how many letters the form has."""
+        """Look for forms by their first letters; `begun` has these, and how many letters the form has."""
         if not begun:
             return
         keys = keys_of([first for first, _ in begun])
@@ -245,7 +245,7 @@ class FormIndex:
             if length not in known:
                 lengths[key] = tuple(sorted((*known, length), reverse=True))
 
-    def in_small(self, said: Folded, text: str) -> Iterator[Hit]:
+    def in_small(self, said: Folded, text: str) -> Iterator[FormHit]:
         """Yield the forms that stand in a short text."""
         starts, ends, table = said.starts, said.ends, self._table
         candidates: list[tuple[int, int, int]] = []
@@ -262,7 +262,7 @@ class FormIndex:
         if self._days and said.letters:
             yield from self._dates(text)
 
-    def in_large(self, said: Folded, text: str, stretches: Stretches, beginnings: Numbers) -> Iterator[Hit]:
+    def in_large(self, said: Folded, text: str, stretches: Stretches, beginnings: Numbers) -> Iterator[FormHit]:
         """Yield the forms that stand in a long text, of which `stretches` are all that may be some.
 
         `beginnings` are the keys at each of its letters by which numbers within longer ones are looked for.
@@ -279,7 +279,7 @@ class FormIndex:
         if self._days:
             yield from self._dates_of_large(said, text)
 
-    def _in_words(self, said: Folded, text: str, candidates: Iterable[tuple[int, int, int]]) -> Iterator[Hit]:
+    def _in_words(self, said: Folded, text: str, candidates: Iterable[tuple[int, int, int]]) -> Iterator[FormHit]:
         ends: set[int] | None = None
         none: set[tuple[int, str]] = set()
         for start, end, key in candidates:
@@ -299,7 +299,7 @@ class FormIndex:
                     if number is not None:
                         yield self._hit(said, start, last, text, number)
 
-    def _within(self, said: Folded, text: str, candidates: Iterable[tuple[int, int]]) -> Iterator[Hit]:
+    def _within(self, said: Folded, text: str, candidates: Iterable[tuple[int, int]]) -> Iterator[FormHit]:
         """Yield the forms that touch further digits or letters; those that are whole words are found as such."""
         taken, free = 0, 0
         for start, key in checked(candidates):
@@ -328,7 +328,7 @@ class FormIndex:
             if rule is not None and fits(rule, surface, _core(value)):
                 yield number
 
-    def _hit(self, said: Folded, start: int, end: int, text: str, number: int) -> Hit:
+    def _hit(self, said: Folded, start: int, end: int, text: str, number: int) -> FormHit:
         """Return a hit, with the signs around it that belong to the value."""
         begin, finish = _surface(said, start, end, text)
         value, kind = self._values[number]
@@ -339,21 +339,21 @@ class FormIndex:
             begin = _phone_begin(text, begin, finish)
         if tail and text[finish : finish + len(tail)] == tail:
             finish += len(tail)
-        return Hit(begin, finish, kind)
+        return FormHit(begin, finish, kind)
 
-    def _dates(self, text: str) -> Iterator[Hit]:
+    def _dates(self, text: str) -> Iterator[FormHit]:
         for begin, finish, days in dates_in(text):
             if any(day in self._days for day in days):
-                yield Hit(begin, finish, "DOB")
+                yield FormHit(begin, finish, "DOB")
 
-    def _dates_of_large(self, said: Folded, text: str) -> Iterator[Hit]:
+    def _dates_of_large(self, said: Folded, text: str) -> Iterator[FormHit]:
         """Look for dates around the years of known ones alone."""
         for start, end in checked(self._year_words(said)):
             begin, finish = int(said.places[start]), int(said.places[end - 1]) + 1
             moved = max(0, begin - _DATE_BEFORE)
             for hit in self._dates(text[moved : finish + _DATE_AFTER]):
                 if hit.start + moved <= begin < hit.end + moved:
-                    yield Hit(hit.start + moved, hit.end + moved, hit.kind)
+                    yield FormHit(hit.start + moved, hit.end + moved, hit.kind)
 
     def _year_words(self, said: Folded) -> Iterator[tuple[int, int]]:
         starts, ends = np.asarray(said.starts), np.asarray(said.ends)
@@ -371,7 +371,7 @@ class FormIndex:
             if said.letters[starts[word] : ends[word]] in short_years:
                 yield int(starts[word]), int(ends[word])
 
-    def cut_off(self, text: str, *, opens: bool, closes: bool) -> Iterator[Hit]:
+    def cut_off(self, text: str, *, opens: bool, closes: bool) -> Iterator[FormHit]:
         """Look for values of which a line or an ellipsis cuts off the end, and a line the start: as they were written.
 
         `opens` and `closes`: whether the text begins and ends as a line does.
@@ -394,7 +394,7 @@ class FormIndex:
             if at >= 0 and end - ends[at] <= _CUT_MOST and (hit := self._cut(text[ends[at] : end], ended, ends[at])):
                 yield hit
 
-    def _cut(self, said: str, known: _Outer, start: int) -> Hit | None:
+    def _cut(self, said: str, known: _Outer, start: int) -> FormHit | None:
         """Return a hit where a value begins with a piece at the border of a text, or ends with it."""
         key = said[::-1] if known.backwards else said
         if len(said) > max(known.longest.get(key[:_CUT_SHORTEST], 0), known.longest.get(key[:2], 0)):
@@ -402,7 +402,7 @@ class FormIndex:
         number = known.first(key)
         if number is None or not _is_cut(said, self._values[number][0], is_start=not known.backwards):
             return None
-        return Hit(start, start + len(said), self._values[number][1])
+        return FormHit(start, start + len(said), self._values[number][1])
 
     def _sorted_texts(self) -> tuple[_Outer, _Outer]:
         """Return the values as written, and backwards."""
@@ -485,7 +485,7 @@ def _borders(text: str) -> list[tuple[int, int]]:
     return sorted(found)
 
 
-def find(text: str, indexes: Sequence[FormIndex], *, opens: bool = True, closes: bool = True) -> list[Hit]:
+def find(text: str, indexes: Sequence[FormIndex], *, opens: bool = True, closes: bool = True) -> list[FormHit]:
     """Return where forms stand in a text, the longest at each place, none overlapping another.
 
     `opens` and `closes`: whether the text begins and ends as a line does; there, what is cut off counts too.
@@ -498,7 +498,7 @@ def find(text: str, indexes: Sequence[FormIndex], *, opens: bool = True, closes:
     for reading in readings(text):
         checkpoint()
         hits += [
-            Hit(*reading.place(hit.start, hit.end), hit.kind)
+            FormHit(*reading.place(hit.start, hit.end), hit.kind)
             for hit in _in_plain(reading.text, indexes)
             if reading.concerns(hit.start, hit.end)
         ]
@@ -541,7 +541,7 @@ def _only(owners: Collection[_Owner]) -> _Owner | None:
     return None
 
 
-def _in_plain(text: str, indexes: Sequence[FormIndex]) -> Iterator[Hit]:
+def _in_plain(text: str, indexes: Sequence[FormIndex]) -> Iterator[FormHit]:
     if len(text) <= _SMALL_CHARS:
         said = folded_small(text)
         for index in indexes:
@@ -558,10 +558,10 @@ def _in_plain(text: str, indexes: Sequence[FormIndex]) -> Iterator[Hit]:
             for index in indexes:
                 for hit in index.in_large(said, part, stretches, beginnings):
                     if start <= hit.start + begin < start + size:
-                        yield Hit(hit.start + begin, hit.end + begin, hit.kind)
+                        yield FormHit(hit.start + begin, hit.end + begin, hit.kind)
 
 
-def _longest(text: str, hits: Sequence[Hit]) -> Iterator[Hit]:
+def _longest(text: str, hits: Sequence[FormHit]) -> Iterator[FormHit]:
     """Yield hits that do not overlap, in no order: first those of the most letters, with the least between them."""
     taken: list[tuple[int, int]] = []
     for hit in sorted(hits, key=lambda each: _rank(text, each)):
@@ -572,13 +572,13 @@ def _longest(text: str, hits: Sequence[Hit]) -> Iterator[Hit]:
             yield hit
 
 
-def _rank(text: str, hit: Hit) -> tuple[int, int, int]:
+def _rank(text: str, hit: FormHit) -> tuple[int, int, int]:
     letters = sum(map(str.isalnum, text[hit.start : hit.end]))
     return -letters, hit.end - hit.start, hit.start
 
 
 @lru_cache(4096)
-def _rules(value: str, kind: str) -> dict[str, Rule]:
+def _rules(value: str, kind: str) -> dict[str, SpellingRule]:
     return {spelling.letters: spelling.rule for spelling in spellings(value, kind)}
 
 

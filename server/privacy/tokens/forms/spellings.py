@@ -148,7 +148,7 @@ _UNCASED = "\u0590"
 """From this letter on scripts have no initials."""
 
 
-class Rule(Enum):
+class SpellingRule(Enum):
     """What must hold of a stretch of text that has the letters of a form."""
 
     EXACT = "as it was written, or in capitals"
@@ -167,23 +167,23 @@ class Rule(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Spelling:
+class FormSpelling:
     """The letters of a form, and its rule."""
 
     letters: str
-    rule: Rule
+    rule: SpellingRule
 
 
-def spellings(text: str, kind: str) -> list[Spelling]:
+def spellings(text: str, kind: str) -> list[FormSpelling]:
     """Return the forms in which a value is looked for, its own first."""
-    found: dict[str, Rule] = {}
+    found: dict[str, SpellingRule] = {}
     for letters, rule in _spellings(text, kind):
         if letters:
             found.setdefault(letters, rule)
-    return [Spelling(letters, rule) for letters, rule in found.items()]
+    return [FormSpelling(letters, rule) for letters, rule in found.items()]
 
 
-def _spellings(text: str, kind: str) -> Iterator[tuple[str, Rule]]:
+def _spellings(text: str, kind: str) -> Iterator[tuple[str, SpellingRule]]:
     if kind == "PERSON":
         yield from _of_person(text)
     elif kind == "EMAIL":
@@ -193,55 +193,59 @@ def _spellings(text: str, kind: str) -> Iterator[tuple[str, Rule]]:
     elif kind == "DOB":
         yield from _of_date(text)
     elif kind in _AS_WRITTEN:
-        yield folded_letters(text), Rule.CASELESS
+        yield folded_letters(text), SpellingRule.CASELESS
     else:
         yield from _of_words(text)
 
 
-def _of_words(text: str) -> Iterator[tuple[str, Rule]]:
+def _of_words(text: str) -> Iterator[tuple[str, SpellingRule]]:
     letters = folded_letters(text)
     if not _LETTERS.search(text):
-        yield letters, Rule.DIGITS if len(letters) >= _DIGITS_LEAST else Rule.EXACT
+        yield letters, SpellingRule.DIGITS if len(letters) >= _DIGITS_LEAST else SpellingRule.EXACT
         return
     words = [word.casefold() for word in _WORDS.findall(text)]
     weight = sum(1 + (letter >= _UNCASED) for letter in letters)
     says_nothing = weight < _FEW_LETTERS or all(word in ALSO_NAMES for word in words)
-    rule = Rule.ANY if len(words) > 1 else _rule_of_word(letters)
-    yield letters, Rule.EXACT if says_nothing else rule
+    rule = SpellingRule.ANY if len(words) > 1 else _rule_of_word(letters)
+    yield letters, SpellingRule.EXACT if says_nothing else rule
     if not says_nothing:
         for other in _latin_spellings(text):
             yield folded_letters(other), rule
 
 
-def _rule_of_word(letters: str) -> Rule:
+def _rule_of_word(letters: str) -> SpellingRule:
     """Return the rule of a value of one word: it may stand in parts only in scripts that have no words."""
-    return Rule.ANY if letters[0] >= _UNCASED or not letters.isalpha() else Rule.ONE_WORD
+    return SpellingRule.ANY if letters[0] >= _UNCASED or not letters.isalpha() else SpellingRule.ONE_WORD
 
 
-def _of_person(text: str) -> Iterator[tuple[str, Rule]]:
+def _of_person(text: str) -> Iterator[tuple[str, SpellingRule]]:
     yield from _of_name(text)
     for other in _latin_spellings(text):
         yield from _of_name(other)
 
 
-def _of_name(text: str) -> Iterator[tuple[str, Rule]]:
+def _of_name(text: str) -> Iterator[tuple[str, SpellingRule]]:
     parts = parts_of_name(text)
     whole = folded_letters(text)
     if len(parts) < 2:
         word = parts[0] if parts else whole
-        rule = Rule.EXACT if word in ALSO_NAMES or (len(word) < _LONE_WORD and word.isascii()) else _rule_of_word(word)
+        rule = (
+            SpellingRule.EXACT
+            if word in ALSO_NAMES or (len(word) < _LONE_WORD and word.isascii())
+            else _rule_of_word(word)
+        )
         yield whole, rule
         yield word, rule
         return
     long_parts = [part for part in parts if len(part) > 1 or part[0] >= _UNCASED]
     if len(long_parts) == 1 and len(parts) == 2:
-        yield whole, Rule.EXACT
+        yield whole, SpellingRule.EXACT
     yield from _orders(parts, whole)
     if parts[0][0] < _UNCASED:
         yield from _with_initials(parts)
 
 
-def _orders(parts: list[str], whole: str) -> Iterator[tuple[str, Rule]]:
+def _orders(parts: list[str], whole: str) -> Iterator[tuple[str, SpellingRule]]:
     """Yield a name whole, without what stands between the first and the last part, and with the family first."""
     given, family = parts[0], parts[-1]
     begins = next((at for at, part in enumerate(parts) if at and part in _PARTICLES), len(parts) - 1)
@@ -258,14 +262,14 @@ def _orders(parts: list[str], whole: str) -> Iterator[tuple[str, Rule]]:
     has_plain = PLAIN_WORDS.issuperset(parts)
     for letters in rows:
         if has_plain:
-            yield letters, Rule.PLAIN_APART if letters in GLUED_WORDS else Rule.PLAIN
+            yield letters, SpellingRule.PLAIN_APART if letters in GLUED_WORDS else SpellingRule.PLAIN
         elif letters in GLUED_WORDS or len(letters) < _SHORT_NAME:
-            yield letters, Rule.NO_SMALL_WORD
+            yield letters, SpellingRule.NO_SMALL_WORD
         else:
-            yield letters, Rule.ANY if letters in {whole, "".join(parts)} else Rule.IN_LINE
+            yield letters, SpellingRule.ANY if letters in {whole, "".join(parts)} else SpellingRule.IN_LINE
 
 
-def _with_initials(parts: Sequence[str]) -> Iterator[tuple[str, Rule]]:
+def _with_initials(parts: Sequence[str]) -> Iterator[tuple[str, SpellingRule]]:
     begins = next((at for at, part in enumerate(parts) if at and part in _PARTICLES), len(parts) - 1)
     first = parts[0][0]
     families = dict.fromkeys(("".join(parts[begins:]), parts[-1], parts[1] if len(parts) > 2 else parts[-1]))
@@ -276,15 +280,15 @@ def _with_initials(parts: Sequence[str]) -> Iterator[tuple[str, Rule]]:
         for initials in firsts:
             yield initials + family, _rule_of_initial(initials + family, family)
             # Together they are mostly a word with an ending: `Bird S.`
-            yield family + initials, Rule.INITIAL_APART
+            yield family + initials, SpellingRule.INITIAL_APART
 
 
-def _rule_of_initial(letters: str, family: str) -> Rule:
+def _rule_of_initial(letters: str, family: str) -> SpellingRule:
     if family in ALSO_NAMES:
-        return Rule.INITIAL_APART if letters in GLUED_WORDS else Rule.INITIAL_EVERYDAY
+        return SpellingRule.INITIAL_APART if letters in GLUED_WORDS else SpellingRule.INITIAL_EVERYDAY
     if letters in GLUED_WORDS or len(letters) < _SHORT_MAILBOX:
-        return Rule.INITIAL_APART
-    return Rule.INITIAL
+        return SpellingRule.INITIAL_APART
+    return SpellingRule.INITIAL
 
 
 def parts_of_name(text: str) -> list[str]:
@@ -311,8 +315,8 @@ def _are_initials(part: str) -> bool:
     return all(len(each.strip("-")) <= 1 for each in part.split("."))
 
 
-def _of_email(text: str) -> Iterator[tuple[str, Rule]]:
-    yield folded_letters(text), Rule.ANY
+def _of_email(text: str) -> Iterator[tuple[str, SpellingRule]]:
+    yield folded_letters(text), SpellingRule.ANY
     mailbox = text.rpartition("@")[0]
     for name in dict.fromkeys((mailbox, mailbox.partition("+")[0])):
         letters = folded_letters(name)
@@ -320,82 +324,82 @@ def _of_email(text: str) -> Iterator[tuple[str, Rule]]:
             continue
         if letters.isdecimal():
             if len(letters) >= _DIGITS_LEAST:
-                yield letters, Rule.DIGITS
+                yield letters, SpellingRule.DIGITS
         elif len(letters) < _FEW_LETTERS_AND_DIGITS and not letters.isalpha():
-            yield letters, Rule.NO_BLANK
+            yield letters, SpellingRule.NO_BLANK
         elif all(word in ALSO_NAMES for word in _WORDS.findall(name.casefold().replace("_", " "))):
-            yield letters, Rule.EXACT
+            yield letters, SpellingRule.EXACT
         else:
-            yield letters, Rule.ANY
+            yield letters, SpellingRule.ANY
 
 
-def _of_phone(text: str) -> Iterator[tuple[str, Rule]]:
+def _of_phone(text: str) -> Iterator[tuple[str, SpellingRule]]:
     bare = _EXTENSION.sub("", text)
     whole = folded_letters(text)
-    yield whole, Rule.ANY if _LETTERS.search(text) else Rule.DIGITS
+    yield whole, SpellingRule.ANY if _LETTERS.search(text) else SpellingRule.DIGITS
     digits = folded_letters(bare)
     if not digits.isdecimal():
         return
     if bare != text:
-        yield "".join(each for each in whole if each.isdecimal()), Rule.DIGITS
-    yield digits, Rule.DIGITS
+        yield "".join(each for each in whole if each.isdecimal()), SpellingRule.DIGITS
+    yield digits, SpellingRule.DIGITS
     abroad = _ABROAD.match(bare.strip().lstrip("("))
     rest = digits
     if abroad:
         rest = digits.removeprefix(abroad[0].strip("+"))
-        yield rest, Rule.DIGITS
+        yield rest, SpellingRule.DIGITS
         rest = rest[_country_code_chars(rest) :]
     yield from _national(rest)
     if abroad and rest.startswith("0"):  # +44 (0) 20
-        yield digits[: len(digits) - len(rest)] + rest[1:], Rule.DIGITS
+        yield digits[: len(digits) - len(rest)] + rest[1:], SpellingRule.DIGITS
 
 
-def _national(digits: str) -> Iterator[tuple[str, Rule]]:
+def _national(digits: str) -> Iterator[tuple[str, SpellingRule]]:
     significant = digits.removeprefix("0")
     for each in (digits, significant, f"0{significant}"):
         if len(each) >= _NATIONAL_LEAST:
-            yield each, Rule.DIGITS
+            yield each, SpellingRule.DIGITS
 
 
 def _country_code_chars(digits: str) -> int:
     return next((n for n in (1, 2) if digits[:n] in _COUNTRY_CODES), _COUNTRY_CODE_CHARS)
 
 
-def _of_date(text: str) -> Iterator[tuple[str, Rule]]:
+def _of_date(text: str) -> Iterator[tuple[str, SpellingRule]]:
     letters = folded_letters(text)
     if letters.isdecimal() and len(letters) != _DATE_DIGITS:
-        yield letters, Rule.EXACT  # 3/5/2026 has the digits of many numbers
+        yield letters, SpellingRule.EXACT  # 3/5/2026 has the digits of many numbers
     else:
-        yield letters, Rule.ANY
+        yield letters, SpellingRule.ANY
     for day in dates_said(text):
         moment = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())
         for number in (moment, moment * 1000):
             if len(str(abs(number))) >= _EPOCH_DIGITS_LEAST:
-                yield str(abs(number)), Rule.DIGITS
+                yield str(abs(number)), SpellingRule.DIGITS
 
 
-def fits(rule: Rule, surface: str, value: str) -> bool:
+def fits(rule: SpellingRule, surface: str, value: str) -> bool:
     """Return whether a stretch of text that has the letters of a form of a value is one."""
-    if rule is Rule.ANY:
+    if rule is SpellingRule.ANY:
         return True
-    if rule is Rule.DIGITS:
+    if rule is SpellingRule.DIGITS:
         return not _LETTERS.search(surface)
-    if rule is Rule.IN_LINE:
+    if rule is SpellingRule.IN_LINE:
         return not _PARTS_FIELDS.search(surface)
-    if rule is Rule.ONE_WORD:
+    if rule is SpellingRule.ONE_WORD:
         return _without_marks(surface).isalnum()
-    if rule is Rule.NO_BLANK:
+    if rule is SpellingRule.NO_BLANK:
         return not any(map(str.isspace, surface))
-    if rule is Rule.NO_SMALL_WORD:
+    if rule is SpellingRule.NO_SMALL_WORD:
         return not (surface.isalpha() and surface.islower())
-    if rule in {Rule.PLAIN, Rule.PLAIN_APART}:
+    if rule in {SpellingRule.PLAIN, SpellingRule.PLAIN_APART}:
         is_capital = all(word[0].isupper() for word in _WORDS.findall(surface))
         return (is_capital and not _PARTS_FIELDS.search(surface)) or (
-            rule is Rule.PLAIN and not any(each.isspace() or each in "-,;:/|" for each in surface)
+            rule is SpellingRule.PLAIN and not any(each.isspace() or each in "-,;:/|" for each in surface)
         )
-    if rule is Rule.CASELESS:
+    if rule is SpellingRule.CASELESS:
         return surface.casefold() == value.casefold()
-    if rule is Rule.EXACT:
+    if rule is SpellingRule.EXACT:
         return _as_written(surface) in {_as_written(value), _as_written(value).upper()}
     return _fits_initial(rule, surface)
 
@@ -426,21 +430,23 @@ def fits_within(surface: str, value: str) -> bool:
 _APOSTROPHES = {ord(each): None for each in "'’ʼ`"}
 
 
-def _fits_initial(rule: Rule, surface: str) -> bool:
+def _fits_initial(rule: SpellingRule, surface: str) -> bool:
     if _without_marks(surface).translate(_APOSTROPHES).isalnum():
         # Together; of small letters alone where that is no other word.
-        return rule is not Rule.INITIAL_APART or not (surface.islower() or surface.istitle() or surface.isupper())
+        return rule is not SpellingRule.INITIAL_APART or not (
+            surface.islower() or surface.istitle() or surface.isupper()
+        )
     if _NOT_BESIDE_INITIALS.search(surface):
         return False
     words = _WORDS.findall(surface)
     if all(word[0].isupper() or not word[0].isalpha() or word[0].lower() == word[0].upper() for word in words):
         between = surface[len(words[0]) : len(surface) - len(words[-1])]
         return not (
-            rule is not Rule.INITIAL
+            rule is not SpellingRule.INITIAL
             and words[0] in {"A", "I"}
             and between.isspace()
             and words[-1].lower() in PLAIN_WORDS
         )
-    if rule is Rule.INITIAL:
+    if rule is SpellingRule.INITIAL:
         return any(mark in surface for mark in "._-")
     return any(mark in surface for mark in "._") and not any(map(str.isspace, surface))

@@ -21,8 +21,7 @@ from ....base.errors import KNOWN_ERRORS, RequestRefused
 from ....base.host_work import Kind, in_thread
 from ....base.identity import Right
 from ....governance.audit.trail import UNAUDITED, AuditTrail
-from ....governance.caller import Caller, NobodyAnswers
-from ....governance.caller import Progress as Tell
+from ....governance.caller import Caller, NobodyAnswers, OnProgress
 from ....governance.questions import NO, THIS_CALL, Question, Reply
 from ....governance.scopes import is_principal
 from ..admission import admitted, can_park
@@ -32,7 +31,7 @@ from .background_reports import (
     PATH,
     Answered,
     Approval,
-    Progress,
+    RunProgress,
     RunState,
     answer_told,
     cancelled,
@@ -46,7 +45,7 @@ from .journaled_reports import recorded
 if TYPE_CHECKING:
     from .....skills_db.journal.approval_links import ApprovalLink
     from .....skills_db.journal.background_store import BackgroundState, BackgroundStore
-    from .....skills_db.journal.records import Journal as RunRecord
+    from .....skills_db.journal.records import StoredJournal
     from .....skills_db.sql import Connection
     from ...journal.journal import Journal
     from ..executor import Executor
@@ -61,7 +60,7 @@ Beside = Callable[["Connection"], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class RunAccess:
     """What a caller may do with a run: `scope` is whose it has to be, None for anybody's.
 
     Who `answers_alone` may answer its question, and neither read its report nor end it.
@@ -125,7 +124,7 @@ class Background:
         return RunState(run_id, QUEUED)
 
     async def park(self, request: CodeRequest, run_id: str, question: Mapping[str, object]) -> RunState:
-        """Have a run of the foreground wait for an answer, whose journal was left open; then it goes on as others do.
+        """Park a run of the foreground, whose journal was left open, until an answer comes; then it goes on.
 
         Raises what writing to the database raises.
         """
@@ -135,23 +134,23 @@ class Background:
         await self._ask(lambda store: store.put_parked(run_id, request.caller.scope, told, question, expires=expires))
         return await self.queued_state(run_id, request.caller.scope)
 
-    async def reach(self, run_id: str, caller: Caller) -> Reach:
+    async def reach(self, run_id: str, caller: Caller) -> RunAccess:
         """Return how far a caller reaches a run: who has the right, those of others of the tenant too.
 
         Raises what reading the database raises.
         """
-        own = Reach(caller.scope)
+        own = RunAccess(caller.scope)
         if not is_principal(caller.scope):
             return own
         if caller.identity.may(Right.ADMIN):
-            return Reach(None)
+            return RunAccess(None)
         if caller.identity.may(Right.APPROVE):
             try:
                 await self.queued_state(run_id, caller.scope)
             except JournalNotFound:
                 with suppress(JournalNotFound):
                     if (await self.queued_state(run_id, None)).approval is not None:
-                        return Reach(None, answers_alone=True)
+                        return RunAccess(None, answers_alone=True)
         return own
 
     async def state(
@@ -182,7 +181,7 @@ class Background:
                 async with asyncio.timeout(min(left, poll) if end is None else left):
                     await (asyncio.Event() if end is None else end).wait()
 
-    async def reached(self, run_id: str, reach: Reach, caller: Caller, *, wait_seconds: float = 0.0) -> RunState:
+    async def reached(self, run_id: str, reach: RunAccess, caller: Caller, *, wait_seconds: float = 0.0) -> RunState:
         """Return as much of a run as the caller reaches of it. Raises as `state`."""
         if not reach.answers_alone:
             return await self.state(run_id, reach.scope, wait_seconds=wait_seconds)
@@ -193,7 +192,7 @@ class Background:
         return await self.state(run_id, caller.scope)  # it waits no more, and is the run of another to this scope
 
     async def cancel(self, run_id: str, scope: str | None) -> None:
-        """Have a background run of the scope, or of any, end. Raises `JournalNotFound` where it has no such run."""
+        """End a background run of the scope, or of any. Raises `JournalNotFound` where it has no such run."""
         await self._ask(lambda store: store.cancel(run_id, execution_told(cancelled(run_id)), scope=scope))
         await self.work.cancel(run_id)
 
@@ -260,11 +259,11 @@ class Background:
             return state
         return replace(state, execution=await recorded(self.executor(), record))
 
-    async def _recorded(self, run_id: str, scope: str | None) -> RunRecord:
+    async def _recorded(self, run_id: str, scope: str | None) -> StoredJournal:
         """Return the journal of a run, which another server may not have written yet. Raises `JournalNotFound`."""
         places = self.executor().places
 
-        async def look() -> RunRecord:
+        async def look() -> StoredJournal:
             return await in_thread(Kind.DATABASE, lambda: self.journal.store().journal(run_id, scope=scope))
 
         if places is None:
@@ -287,7 +286,7 @@ def run_state(found: BackgroundState) -> RunState:
         found.run_id,
         found.status,
         None if found.report is None else execution_of(found.report),
-        None if progress is None else Progress(float(str(progress["fraction"])), str(progress["message"])),
+        None if progress is None else RunProgress(float(str(progress["fraction"])), str(progress["message"])),
         found.queued,
         found.changed,
         found.expires,
@@ -304,7 +303,7 @@ def _approval(found: BackgroundState) -> Approval | None:
 
 
 async def executed_or_parked(
-    executor: Executor, background: Background, request: CodeRequest, *, progress: Tell
+    executor: Executor, background: Background, request: CodeRequest, *, progress: OnProgress
 ) -> Execution | RunState:
     """Run code as `execute` does; where its user gives no answer to a question, have the run wait for one.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from .....sandbox.job import Status
 from .....skills_db.errors import JournalErased, JournalNotFound
 from .....skills_db.journal.journal_store import DAMAGED, NEWER
-from .....skills_db.journal.records import CUT, ENDED, ERASED, QUEUED, RUNNING, WAITING, Journal, first_line
+from .....skills_db.journal.records import CUT, ENDED, ERASED, QUEUED, RUNNING, WAITING, StoredJournal, first_line
 from ....base.errors import RequestRefused
 from ....governance.scopes import principal_of
 from ...journal.transcript import Transcript, elapsed_ms, moment, summary
@@ -37,7 +37,7 @@ _LOOK_FOREGROUND_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RunFilter:
     """Which runs a list has: those that fit all that is given, the newest `limit` of them."""
 
     who: str | None = None
@@ -69,7 +69,7 @@ class ListedRun(NamedTuple):
     told: Transcript
 
 
-def listed_runs(journals: JournalStore, store: BackgroundStore, wanted: Wanted) -> list[ListedRun]:
+def listed_runs(journals: JournalStore, store: BackgroundStore, wanted: RunFilter) -> list[ListedRun]:
     """Return what a list says of runs, newest first.
 
     Some background runs have no journal: those that wait, those of which none is written yet, and those that write
@@ -117,7 +117,7 @@ def _reported(state: BackgroundState) -> str:
     return str(report["status"]) if isinstance(report, Mapping) else "cancelled"
 
 
-def recorded_run(journals: JournalStore, store: BackgroundStore, run_id: str) -> Journal:
+def recorded_run(journals: JournalStore, store: BackgroundStore, run_id: str) -> StoredJournal:
     """Return the journal of a run, with the status that a list tells.
 
     Raises as `JournalStore.journal`, and `RequestRefused` for a background run that has no journal.
@@ -135,7 +135,7 @@ def recorded_run(journals: JournalStore, store: BackgroundStore, run_id: str) ->
     return replace(journal, run=replace(journal.run, status=_told_status(state)))
 
 
-def check_replayable(journals: JournalStore, store: BackgroundStore, run_id: str) -> Journal:
+def check_replayable(journals: JournalStore, store: BackgroundStore, run_id: str) -> StoredJournal:
     """Return the journal of a run that has ended. Raises `RequestRefused` for another, and as `recorded_run`."""
     journal = recorded_run(journals, store, run_id)
     if journal.run.ended is not None:
@@ -156,7 +156,7 @@ def check_replayable(journals: JournalStore, store: BackgroundStore, run_id: str
 
 
 def cancel(journals: JournalStore, store: BackgroundStore, run_id: str) -> tuple[str, str]:
-    """Have a run end; return its status and one sentence on it. Raises `JournalNotFound`."""
+    """End a run; return its status and one sentence on it. Raises `JournalNotFound`."""
     try:
         before = store.state(run_id)
     except JournalNotFound as unknown:
@@ -197,7 +197,7 @@ def _ended_before(run_id: str, status: str) -> str:
     return f"The run {run_id} had ended before: {status}."
 
 
-def check_resumable(journals: JournalStore, store: BackgroundStore, run_id: str) -> Journal:
+def check_resumable(journals: JournalStore, store: BackgroundStore, run_id: str) -> StoredJournal:
     """Return the journal of a run of the foreground that was cut.
 
     Raises `RequestRefused` for any other: servers go on with those in the background by themselves.

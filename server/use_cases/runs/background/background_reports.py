@@ -25,7 +25,7 @@ CANCELLED = "The run was cancelled. What it had done by then stands; `sealab run
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class RunProgress:
     """How far code says that it is: a share from 0 to 1, and a message."""
 
     fraction: float
@@ -72,7 +72,7 @@ class Answered:
     at: float
 
     def __str__(self) -> str:
-        """Say it, as what follows `it was`."""
+        """Return it in words, as what follows `it was`."""
         word = "approved" if self.approves else "denied"
         return f"{word} at {datetime.fromtimestamp(self.at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
@@ -84,7 +84,7 @@ class RunState:
     run_id: str
     status: str
     execution: Execution | None = None
-    progress: Progress | None = None
+    progress: RunProgress | None = None
     queued: float = 0.0
     changed: float = 0.0
     expires: float | None = None

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from .....sandbox.errors import WorkerLost
 from .....sandbox.job import Status
 from .....skills_db.errors import JournalDamaged, JournalNewer, JournalNotFound, RunNotCut, SkillsDbError
+from .....skills_db.journal.waiting_runs import any_due, any_wait
 from ....base.errors import KNOWN_ERRORS, HostWorkBusy, RequestRefused
 from ....base.host_work import OWNER, Kind, in_thread
-from ....governance.caller import RUNNING, Ask, Caller
-from ....governance.caller import Progress as Tell
+from ....governance.caller import RUNNING, Ask, Caller, OnProgress
 from ....governance.questions import NO, Question, Reply
 from ....governance.scopes import kept_identity
 from ...journal.writer import PASSING
@@ -33,7 +33,7 @@ from ..execute import execute
 from ..request import CodeRequest, Execution, request_of
 from ..resume import resume
 from .background_reports import (
-    Progress,
+    RunProgress,
     cancelled,
     execution_told,
     question_of,
@@ -66,7 +66,7 @@ _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
-class Stop(Enum):
+class CancelReason(Enum):
     """Why a run is stopped from outside."""
 
     CANCELLED = "cancelled"
@@ -83,18 +83,18 @@ class _Active:
     claimed: Claimed
     kept_until: float
     ended: asyncio.Event = field(default_factory=asyncio.Event)
-    progress: Progress | None = None
-    stored: Progress | None = None
+    progress: RunProgress | None = None
+    stored: RunProgress | None = None
     task: asyncio.Task[Execution] | None = None
-    stopped: Stop | None = None
+    stopped: CancelReason | None = None
     question: Mapping[str, object] | None = None
     answer: tuple[Question, Reply] | None = None
     """The question that it waited with and its answer, as far as the code has not asked that again."""
     took_answer: bool = False
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def stop(self, why: Stop) -> None:
-        """Have the run end, for the first reason that is given."""
+    def stop(self, why: CancelReason) -> None:
+        """End the run; the first reason that is given counts."""
         if self.stopped is None:
             self.stopped = why
             if self.task is not None:
@@ -127,7 +127,7 @@ class BackgroundWork:
         return time.time()
 
     def wake(self) -> None:
-        """Have waiting runs looked for at once."""
+        """Look for waiting runs at once."""
         self._woken.set()
 
     @property
@@ -145,7 +145,7 @@ class BackgroundWork:
         active = self._active.get(run_id)
         return None if active is None else active.ended
 
-    def progress_of(self, run_id: str) -> Progress | None:
+    def progress_of(self, run_id: str) -> RunProgress | None:
         """Return how far a run of this process says that it is."""
         active = self._active.get(run_id)
         return None if active is None else active.progress
@@ -154,7 +154,7 @@ class BackgroundWork:
         """Stop a run of this process and wait until its report is stored."""
         active = self._active.get(run_id)
         if active is not None:
-            active.stop(Stop.CANCELLED)
+            active.stop(CancelReason.CANCELLED)
             await active.ended.wait()
 
     async def serve(self) -> None:
@@ -181,7 +181,7 @@ class BackgroundWork:
         for run_id, active in self._active.items():
             if active.stopped is None:
                 self._journal.leave_open(run_id)
-            active.stop(Stop.RELEASED)
+            active.stop(CancelReason.RELEASED)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_CLOSING_SECONDS)
 
@@ -203,8 +203,6 @@ class BackgroundWork:
 
     def _any_due(self) -> bool:
         """Return whether the time of a schedule has come, without opening the database for it. Blocks."""
-        from .....skills_db.journal.waiting_runs import any_due
-
         if self._file is not None:
             return any_due(self._file, time.time(), judges=True)
         store = self._journal.background()
@@ -212,11 +210,8 @@ class BackgroundWork:
 
     def _any_wait(self) -> bool:
         """Return whether a run waits, without opening the database for it. Blocks."""
-        if not self._journal.background_is_open and self._file is not None:
-            from .....skills_db.journal.waiting_runs import any_wait
-
-            if not any_wait(self._file):
-                return False
+        if not self._journal.background_is_open and self._file is not None and not any_wait(self._file):
+            return False
         store = self._journal.background()
         if time.monotonic() - self._purged > _PURGE_SECONDS:
             self._purged = time.monotonic()
@@ -230,9 +225,9 @@ class BackgroundWork:
             execution = await self._ended(active)
             if execution is not None:
                 await self._store(active, execution)
-            elif active.stopped is Stop.RELEASED:
+            elif active.stopped is CancelReason.RELEASED:
                 await self._release(active)
-            elif active.stopped is Stop.ASKS and active.question is not None:
+            elif active.stopped is CancelReason.ASKS and active.question is not None:
                 await self._park(active, active.question)
         except Exception:  # noqa: BLE001 - whatever it is, the run's lease ends and another process takes it
             _LOG.exception("The report of the background run %s could not be stored.", run_id)
@@ -256,7 +251,7 @@ class BackgroundWork:
         try:
             return await active.task
         except asyncio.CancelledError:
-            if active.stopped is not Stop.CANCELLED:
+            if active.stopped is not CancelReason.CANCELLED:
                 return None
             return cancelled(claimed.run_id, await self._executor().cancelled.left_by(claimed.run_id))
         except JournalNewer as error:
@@ -280,7 +275,7 @@ class BackgroundWork:
             if not (counts_seconds and message == RUNNING):
                 before = 0.0 if active.progress is None else active.progress.fraction
                 fraction = before if counts_seconds else min(value / total, 1.0)
-                active.progress = Progress(round(fraction, 4), "" if message == RUNNING else message)
+                active.progress = RunProgress(round(fraction, 4), "" if message == RUNNING else message)
 
         ask = self._asking(active, request)
         asked = replace(request, caller=replace(request.caller, ask=ask))
@@ -309,7 +304,7 @@ class BackgroundWork:
             losses += 1
 
     async def _taken_up(
-        self, executor: Executor, run_id: str, tell: Tell, ask: Ask | None, *, outlives: bool
+        self, executor: Executor, run_id: str, tell: OnProgress, ask: Ask | None, *, outlives: bool
     ) -> Execution | None:
         """Go on with a run that was cut; return None where it is to be run from its start."""
         if not self._journal.keeps:
@@ -351,11 +346,11 @@ class BackgroundWork:
             if answer == "kept":
                 active.kept_until, active.stored = until, active.progress if progress is None else progress
             elif answer == "cancels":
-                active.stop(Stop.CANCELLED)
+                active.stop(CancelReason.CANCELLED)
                 return
             else:
                 self._journal.leave_open(run_id)
-                active.stop(Stop.LOST)
+                active.stop(CancelReason.LOST)
                 return
 
     async def _store(self, active: _Active, execution: Execution) -> None:
@@ -402,7 +397,7 @@ class BackgroundWork:
                 active.question = question_told(question) | {"scope": request.caller.scope}
                 await self._journal.settled(claimed.run_id)
                 self._journal.leave_open(claimed.run_id)
-                asyncio.get_running_loop().call_soon(active.stop, Stop.ASKS)
+                asyncio.get_running_loop().call_soon(active.stop, CancelReason.ASKS)
             await asyncio.Event().wait()
             return NO
 

@@ -21,11 +21,11 @@ from ..truncation import fit
 from .background_reports import without_result
 
 if TYPE_CHECKING:
-    from .....skills_db.journal.records import Journal as RunRecord
+    from .....skills_db.journal.records import StoredJournal
     from ..executor import Executor
 
 
-async def recorded(executor: Executor, record: RunRecord) -> Execution:
+async def recorded(executor: Executor, record: StoredJournal) -> Execution:
     """Return the report of a run of which a journal says how it ended, with tokens in place of personal data."""
     run = record.run
     end = record.end
@@ -50,7 +50,7 @@ async def recorded(executor: Executor, record: RunRecord) -> Execution:
     return Execution(report)
 
 
-async def _shown(executor: Executor, record: RunRecord, outcome: Outcome) -> Outcome:
+async def _shown(executor: Executor, record: StoredJournal, outcome: Outcome) -> Outcome:
     account = Account.of(executor.settings.max_timeout_seconds)
     gate = Gate(executor.privacy, Caller(record.scope), account, run=record.run.run_id)
     for call in recorded_calls(record.records):
@@ -58,7 +58,7 @@ async def _shown(executor: Executor, record: RunRecord, outcome: Outcome) -> Out
     return (await gate.shown(EndedRun(outcome))).run.outcome
 
 
-def _outcome_of(record: RunRecord, end: Mapping[str, object]) -> Outcome:
+def _outcome_of(record: StoredJournal, end: Mapping[str, object]) -> Outcome:
     run, error = record.run, cast("Mapping[str, object] | None", end["error"])
     return Outcome(
         status=Status(cast("str", end["status"])),

@@ -21,7 +21,7 @@ from .routing import can_start, why_not_for
 
 if TYPE_CHECKING:
     from ....governance.caller import Ask, Caller
-    from ...managed_python.full_python import FullPython
+    from ...managed_python.full_python import FullPythonInterpreter
     from ..executor import Executor
 
 _LOG = logging.getLogger(__name__)
@@ -98,15 +98,15 @@ def told_of_full_python(job: Job, outcome: Outcome, offered: Callable[[], Collec
     return hinted(outcome, told)
 
 
-def _of_failure(full_python: FullPython) -> str | None:
-    """Say why full Python, which has the module, does not run; None where nothing is known against it."""
+def _of_failure(full_python: FullPythonInterpreter) -> str | None:
+    """Return why full Python, which has the module, does not run; None where nothing is known against it."""
     if full_python.obstacle is None:
         return full_python.why_not()
     return full_python.why_not() or f"{full_python.failed} The same code again tries anew."
 
 
 def _obstacle_of_process(executor: Executor, job: Job, caller: Caller, *, background: bool) -> str | None:
-    """Say why code cannot run in full Python, which has what it imports, and what to do; None where it can."""
+    """Return why code cannot run in full Python, which has what it imports, and what to do; None where it can."""
     obstacle = why_not_for(executor, job, caller, background=background)
     if obstacle is None and job.session is not None:
         return (
@@ -132,7 +132,7 @@ async def _not_approved(outcome: Outcome, ask: Ask | None) -> str | None:
 
 
 def _obstacle(executor: Executor, job: Job, refusal: Refusal) -> str | None:
-    """Say why a container cannot take the code and what would change that (or nothing), or None where it can."""
+    """Return why a container cannot take the code and what would change that (or nothing), or None where it can."""
     package = None if refusal.module is None else refusal.module.partition(".")[0]
     if package in HELPERS or (package is not None and needs_network(package)):
         return ""

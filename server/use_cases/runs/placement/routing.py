@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .....sandbox.errors import Busy, LevelMissing, SandboxError, WorkerLost
-from .....sandbox.job import Isolation, Job, Limits, Outcome, Reading, Status
+from .....sandbox.job import Isolation, Job, Limits, Outcome, SourceReading, Status
 from .....skills_db.errors import SkillsDbError
 from ....base.errors import PolicyRefused, RequestRefused
 from ....base.host_work import Kind, in_thread
@@ -87,7 +87,7 @@ async def _uses_skill(executor: Executor, job: Job, named: Collection[str]) -> b
 def why_not_for(
     executor: Executor, job: Job, caller: Caller, *, background: bool, isolation: Isolation = Isolation.PROCESS
 ) -> str | None:
-    """Say why this caller may not have the job run in full Python, or in a container; None where it may."""
+    """Return why this caller may not have the job run in full Python, or in a container; None where it may."""
     where = "A container" if isolation is Isolation.CONTAINER else "Full Python"
     if lacks := list(missing(caller.identity, ISOLATIONS[isolation])):
         return f"{where} could run it, for which the token lacks the scope {' '.join(lacks)}."
@@ -117,7 +117,7 @@ async def _has_begun(executor: Executor, request: CodeRequest, session: str) -> 
 
 async def _read(executor: Executor, job: Job) -> Outcome | None:
     limits = Limits(min(job.limits.timeout_seconds, _JUDGING_SECONDS), job.limits.memory_mb, job.limits.pids_max)
-    reading = Job(job.code, limits=limits, caller=job.caller, tenant=job.tenant, reads=Reading("program"))
+    reading = Job(job.code, limits=limits, caller=job.caller, tenant=job.tenant, reads=SourceReading("program"))
     try:
         return await executor.pools.run(reading, _no_calls)
     except (Busy, SandboxError):

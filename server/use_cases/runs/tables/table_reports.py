@@ -61,7 +61,7 @@ def table_report(table: Table) -> TableReport:
 
 
 def table_line(table: TableReport) -> str:
-    """Say a table in one line: its kind and shape, its columns with their types and missing values, and its file."""
+    """Describe a table in one line: kind and shape, columns with their types and missing values, and its file."""
     shape = " x ".join(map(str, table["shape"]))
     if len(table["shape"]) == _MATRIX:
         rows, columns = table["shape"]

@@ -213,7 +213,7 @@ None
 
 
 async def hidden_where_printed(caller: Caller, library: str, kind: str, read: str, number: int) -> dict[str, Any]:
-    """Have code print a name that a library read; return the report, which does not say it."""
+    """Run code that prints a name that a library read; return the report, which does not say it."""
     name = await made(caller, kind, number)
     # No heading and no form says what the printed words are.
     code = f"{_IMPORTS[library]}x = {read}\nprint('<' + x + '>', x.upper())"

@@ -16,7 +16,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from sealab.sandbox.job import Owner
-from sealab.server.interfaces.protocol.web.admission import Admission, Turns
+from sealab.server.interfaces.protocol.web.admission import Admission, RequestTurns
 from sealab.tools_registry.json_lines import LARGE_CHARS
 
 from ....waiting import wait_until
@@ -137,7 +137,7 @@ class Rounds:
 
 
 async def test_others_have_rounds_of_the_loop_between_two_and_each_caller_its_turn() -> None:
-    large, rounds = Turns(1, 8, 3), Rounds()
+    large, rounds = RequestTurns(1, 8, 3), Rounds()
     began: list[tuple[str, int]] = []
 
     async def one(caller: str) -> None:
@@ -151,7 +151,7 @@ async def test_others_have_rounds_of_the_loop_between_two_and_each_caller_its_tu
 
 
 async def test_few_begin_in_one_round_and_one_before_the_hundred_that_another_caller_sent_just_before() -> None:
-    turns, rounds = Turns(4, 16), Rounds()
+    turns, rounds = RequestTurns(4, 16), Rounds()
     began: list[tuple[str, int]] = []
 
     async def one(caller: str) -> None:
@@ -164,7 +164,7 @@ async def test_few_begin_in_one_round_and_one_before_the_hundred_that_another_ca
 
 
 async def test_one_that_is_cancelled_takes_nobodys_turn() -> None:
-    large = Turns(1, 8, 3)
+    large = RequestTurns(1, 8, 3)
     tasks = [asyncio.create_task(large.turn(Owner(caller="many"))) for _ in range(MANY)]
     await asyncio.sleep(0)
     for task in tasks[1:-1]:

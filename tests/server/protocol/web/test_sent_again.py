@@ -22,7 +22,7 @@ from sealab.server.base.identity import Identity, Right
 from sealab.server.governance.caller import Caller
 from sealab.server.governance.scopes import of_principal
 from sealab.server.interfaces.protocol import draining, elicitation
-from sealab.server.interfaces.protocol.sent_calls import SentBefore, SentCall
+from sealab.server.interfaces.protocol.sent_calls import EarlierCalls, SentCall
 from sealab.server.use_cases.replicas.replica_errors import OutcomeUnknown
 from sealab.server.use_cases.runs.execute import execute
 from sealab.server.use_cases.runs.request import CodeRequest, new_run_id
@@ -293,7 +293,7 @@ async def test_a_call_that_waits_for_its_turn_is_waited_for_and_one_whose_proces
     monkeypatch.setattr("sealab.server.interfaces.protocol.sent_calls.LEASE_SECONDS", 0.6)
     monkeypatch.setattr("sealab.server.interfaces.protocol.sent_calls.RENEW_SECONDS", 0.1)
     monkeypatch.setattr("sealab.server.interfaces.protocol.sent_calls._LOOK_SECONDS", 0.1)
-    before, first = SentBefore(app.background), known_by("waits")
+    before, first = EarlierCalls(app.background), known_by("waits")
     assert await before.first(first) is None
     async with before.kept(first):  # it has no journal yet
         again = asyncio.ensure_future(before.first(known_by("waits")))
@@ -305,7 +305,7 @@ async def test_a_call_that_was_taken_for_gone_is_ended_when_it_is_run_anew(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sealab.server.interfaces.protocol.sent_calls.RENEW_SECONDS", 0.1)
-    before, first = SentBefore(app.background), known_by("stalled")
+    before, first = EarlierCalls(app.background), known_by("stalled")
     assert await before.first(first) is None
     await before.forget(first)
     with pytest.raises(asyncio.CancelledError):
@@ -314,7 +314,7 @@ async def test_a_call_that_was_taken_for_gone_is_ended_when_it_is_run_anew(
 
 
 async def test_a_run_of_which_nothing_is_kept_is_not_run_again(app: App) -> None:
-    before, first = SentBefore(app.background), known_by("ended")
+    before, first = EarlierCalls(app.background), known_by("ended")
     assert await before.first(first) is None
     await before.ran(first)
     with pytest.raises(OutcomeUnknown, match="its outcome is unknown: nothing is kept of its run"):
@@ -322,7 +322,7 @@ async def test_a_run_of_which_nothing_is_kept_is_not_run_again(app: App) -> None
 
 
 async def test_a_run_that_has_a_journal_is_known_for_good(app: App) -> None:
-    before, first = SentBefore(app.background), known_by("began", "one", *Right)
+    before, first = EarlierCalls(app.background), known_by("began", "one", *Right)
     assert await before.first(first) is None
     await execute(app.executor, CodeRequest("1", run_id=first.run_id, caller=first.caller))
     await app.journal.stored()
@@ -335,7 +335,7 @@ async def test_a_run_that_has_a_journal_is_known_for_good(app: App) -> None:
 
 
 async def test_a_token_with_fewer_rights_is_not_given_a_run_of_before(app: App) -> None:
-    before = SentBefore(app.background)
+    before = EarlierCalls(app.background)
     assert await before.first(known_by("rights", "one", Right.RUN, Right.FILES)) is None
     with pytest.raises(RequestRefused, match="made with more rights than the token has"):
         await before.first(known_by("rights", "two", Right.RUN))

@@ -22,7 +22,7 @@ ENV = ONE_SPARE | CLAIMED
 
 
 async def cut(home: Path) -> tuple[str, str, Path]:
-    """Have a server be killed that is at work on a run, and another run wait behind it; return both and what was sent."""
+    """Kill a server at work on a run while another run waits behind it; return both and what was sent."""
     sent = served_notes(home)
     with http_process(home, launched_by=SHORT_LEASES, SEALAB_BACKGROUND_RUNS_MAX="1", **ENV) as server:
         async with over_http(server.url, "auto") as caller:

@@ -23,7 +23,7 @@ from sealab.server.base.identity import Right
 from sealab.server.base.settings import Settings, Switch
 from sealab.server.governance.caller import LOCAL
 from sealab.server.use_cases.managed_python import building, first_need
-from sealab.server.use_cases.managed_python.full_python import BELOW_KERNEL, READ_ONLY, FullPython
+from sealab.server.use_cases.managed_python.full_python import BELOW_KERNEL, READ_ONLY, FullPythonInterpreter
 from sealab.server.use_cases.runs.execute import execute
 from sealab.server.use_cases.runs.placement.routing import can_start
 from sealab.server.use_cases.runs.report import Report
@@ -141,9 +141,9 @@ async def test_the_journal_and_the_report_say_where_it_ran(app: App) -> None:
 
 
 def test_by_default_no_worker_starts_below_kernel_and_by_name_it_starts_where_the_rest_does(home: Home) -> None:
-    assert FullPython(Settings(required_level=Level.LIMITS), home).required_level is Level.KERNEL
+    assert FullPythonInterpreter(Settings(required_level=Level.LIMITS), home).required_level is Level.KERNEL
     named = Settings(required_level=Level.LIMITS, allowed_isolation=(*_all(),))
-    assert FullPython(named, home).required_level is Level.LIMITS
+    assert FullPythonInterpreter(named, home).required_level is Level.LIMITS
 
 
 def _all() -> tuple[object, ...]:
