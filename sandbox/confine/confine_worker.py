@@ -13,7 +13,7 @@ import sys
 from collections.abc import Collection
 from typing import NoReturn
 
-from . import landlock, layout, namespaces, overlay, privileges, root
+from . import landlock, layout, libc, namespaces, overlay, privileges, root
 from .plan import SIGNALLED, Plan
 
 _STDERR = 2
@@ -46,8 +46,11 @@ def enter(
     try:
         if sys.platform == "linux":
             writes = plan.overlays and bool(run_folder)
-            _give_up_privileges(plan, run_folder if writes else "", overlay_to)
-            _forbid(plan, kept, (layout.WORKSPACE,) if writes else ())
+            if plan.scratch_bytes:
+                _mount(plan, run_folder if writes else "", overlay_to)
+            if plan.own_init:
+                _be_second_process(plan)
+            _forbid(plan, kept, plan.calls or calls(plan, (layout.WORKSPACE,) if writes else ()))
         else:
             privileges.close_others(kept)
     except OSError as error:
@@ -57,53 +60,55 @@ def enter(
     return plan.layers
 
 
-def _give_up_privileges(plan: Plan, run_folder: str, overlay_to: socket.socket | None) -> None:
-    privileges.die_with_parent()
-    if plan.scratch_bytes:
-        # A file system needs an owner. Without one, a worker is nobody even in its own namespace, as getuid(2) says of
-        # users that have no place there (user_namespaces(7)).
-        privileges.set_dumpable(True)  # else this process's own /proc files belong to root
-        namespaces.map_ids(plan.proc_fd, plan.uid, plan.gid)
-        if run_folder:
-            picked_fd = overlay.mount(run_folder, plan.readable)
-            if overlay_to is not None:
-                socket.send_fds(overlay_to, [b"o"], [picked_fd])
-            os.close(picked_fd)
-        else:
-            root.mount_scratch(layout.SCRATCH, plan.scratch_bytes, plan.readable)
-        if plan.has_run_folders:
-            overlay.cover()
-    if plan.own_init:
-        worker = os.fork()
-        if worker:
-            _be_first_process(plan, worker)
-        privileges.die_with_parent()
-    privileges.drop_capabilities()
-    privileges.no_new_privileges()
-
-
-def _forbid(plan: Plan, keep_fds: frozenset[int], also_changeable: tuple[str, ...] = ()) -> None:
+def calls(plan: Plan, also_changeable: tuple[str, ...] = ()) -> tuple[libc.Call, ...]:
+    """Make ready what a worker does once it has its files, from dying with its parent to not being dumpable."""
+    made = privileges.GIVE_UP
     if plan.landlock_abi:
         rules = plan.ruleset_fd
-        landlock.restrict(
-            landlock.ruleset(plan.landlock_abi, plan.readable, (*plan.changeable, *also_changeable))
-            if rules is None
-            else rules
-        )
+        if rules is None:
+            rules = landlock.ruleset(plan.landlock_abi, plan.readable, (*plan.changeable, *also_changeable))
+        made = (*made, landlock.ready(rules))
     # Its host has to see which removed files it holds: where that is no root, by the right of its owner (proc(5)).
-    privileges.set_dumpable(plan.seen_by_owner and bool(also_changeable))
+    return (*made, privileges.ready_dumpable(plan.seen_by_owner and bool(also_changeable)))
+
+
+def _mount(plan: Plan, run_folder: str, overlay_to: socket.socket | None) -> None:
+    privileges.die_with_parent()
+    # A file system needs an owner. Without one, a worker is nobody even in its own namespace, as getuid(2) says of
+    # users that have no place there (user_namespaces(7)).
+    privileges.set_dumpable(True)  # else this process's own /proc files belong to root
+    namespaces.map_ids(plan.proc_fd, plan.uid, plan.gid)
+    if run_folder:
+        picked_fd = overlay.mount(run_folder, plan.readable)
+        if overlay_to is not None:
+            socket.send_fds(overlay_to, [b"o"], [picked_fd])
+        os.close(picked_fd)
+    else:
+        root.mount_scratch(layout.SCRATCH, plan.scratch_bytes, plan.readable)
+    if plan.has_run_folders:
+        overlay.cover()
+
+
+def _forbid(plan: Plan, keep_fds: frozenset[int], ready: tuple[libc.Call, ...]) -> None:
+    libc.make(ready)
     privileges.close_others(keep_fds)
     if plan.filter is not None:
         plan.filter.load()
+
+
+def _be_second_process(plan: Plan) -> None:
+    """Go on as the child of a process that is the first of the namespace."""
+    privileges.die_with_parent()
+    worker = os.fork()
+    if worker:
+        _be_first_process(plan, worker)
 
 
 def _be_first_process(plan: Plan, worker: int) -> NoReturn:
     """Be process 1 of the namespace: adopt and reap orphans, and end as the worker ends."""
     status = 1
     try:
-        privileges.drop_capabilities()
-        privileges.no_new_privileges()
-        _forbid(plan, frozenset())
+        _forbid(plan, frozenset(), calls(plan))
         ended = 0
         while ended != worker:
             ended, status = os.wait()

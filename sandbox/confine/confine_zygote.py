@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ..errors import LevelMissing
 from ..job import Isolation
-from . import cgroups, landlock, layout, namespaces, privileges, processors, root
+from . import cgroups, confine_worker, landlock, layout, namespaces, privileges, processors, root
 from .levels import Level, Probe, require
 from .plan import Plan
 from .system_calls import allow_list, seccomp
@@ -70,7 +70,8 @@ def prepare(
     more = (*(("cgroup",) if grouped else ()), *((processors.LAYER,) if held else ()))
     if plan.filter is not None:
         plan.filter.make_ahead()
-    return replace(plan, layers=(*plan.layers, *more))
+    ready = () if plan.scratch_bytes else confine_worker.calls(plan)
+    return replace(plan, layers=(*plan.layers, *more), calls=ready)
 
 
 def _hold_cpus(cpus: float, group: str | None, isolation: Isolation, probe: Probe) -> processors.HeldBy:

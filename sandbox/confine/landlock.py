@@ -76,7 +76,12 @@ def ruleset(version: int, readable: Iterable[str], changeable: Iterable[str]) ->
 
 def restrict(rules: int) -> None:
     """Put this process into the domain of a `ruleset`, for good. Raises OSError; needs no_new_privs."""
-    libc.syscall("landlock_restrict_self", numbers.number("landlock_restrict_self"), rules, 0)
+    libc.make((ready(rules),))
+
+
+def ready(rules: int) -> libc.Call:
+    """Make the call of `restrict` ready."""
+    return libc.ready("landlock_restrict_self", numbers.number("landlock_restrict_self"), rules, 0)
 
 
 def _allow(rules: int, path: str, rights: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import os
 import signal
 import sys
@@ -30,6 +29,8 @@ if sys.platform == "linux":
     _before_fork = ctypes.pythonapi.PyOS_BeforeFork
     _after_fork_in_parent = ctypes.pythonapi.PyOS_AfterFork_Parent
     _after_fork_in_child = ctypes.pythonapi.PyOS_AfterFork_Child
+_CLONE = numbers.ARCHITECTURE.numbers.get("clone", -1)
+_SIGCHLD = int(signal.SIGCHLD)
 
 
 def fork_into(flags: int) -> int:
@@ -38,9 +39,8 @@ def fork_into(flags: int) -> int:
     One thread only. Unlike fork(3) this leaves the C library's idea of the thread's number alone, which matters only
     to code that sends signals to threads; a worker with threads is forked once more by its namespace's first process.
     """
-    words = _clone_words(flags)
     _before_fork()
-    pid = int(libc.raw_syscall(*words))
+    pid = int(libc.raw_syscall(_CLONE, flags | _SIGCHLD, 0, 0, 0, 0))
     if pid == 0:
         _after_fork_in_child()
         return 0
@@ -49,11 +49,6 @@ def fork_into(flags: int) -> int:
     if error is not None:
         raise error
     return pid
-
-
-@functools.cache  # so that a worker need not take them apart
-def _clone_words(flags: int) -> tuple[ctypes.c_long, ...]:
-    return tuple(ctypes.c_long(word) for word in (numbers.number("clone"), flags | signal.SIGCHLD, 0, 0, 0, 0))
 
 
 def unshare(flags: int) -> None:

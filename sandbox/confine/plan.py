@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..job import Isolation
+from . import libc
 from .system_calls.seccomp import SyscallFilter
 
 SIGNALLED = 128
@@ -25,8 +26,9 @@ class Plan:
     write to the workspace; see `overlay`.
     `seen_by_owner` says that those are open to the programs of the user who runs the server, who is not root: they may
     be traced, by processes that can name them, and so by no worker.
-    `ruleset_fd` is the Landlock domain, made ahead where it is the same for all workers. `notes` say, in sentences,
-    what works less well on this machine, though nothing is less safe.
+    `ruleset_fd` is the Landlock domain, made ahead where it is the same for all workers, and so are `calls`
+    (`confine_worker.calls`). `notes` say, in sentences, what works less well on this machine, though nothing is less
+    safe.
     """
 
     isolation: Isolation
@@ -34,6 +36,7 @@ class Plan:
     filter: SyscallFilter | None = None
     landlock_abi: int = 0
     ruleset_fd: int | None = None
+    calls: tuple[libc.Call, ...] = ()
     readable: tuple[str, ...] = ()
     changeable: tuple[str, ...] = ()
     namespaced: bool = False

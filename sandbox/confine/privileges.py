@@ -11,7 +11,6 @@ import struct
 import sys
 
 from . import libc
-from .system_calls import numbers
 
 NOBODY = 65534
 """The user and group that hold nothing, by the kernel's own default (user_namespaces(7), overflowuid)."""
@@ -24,6 +23,17 @@ _PR_CAP_AMBIENT = 47
 _PR_CAP_AMBIENT_CLEAR_ALL = 4
 
 _LINUX_CAPABILITY_VERSION_3 = 0x20080522  # capget(2)
+
+if sys.platform == "linux":
+    _DIE_WITH_PARENT = (libc.ready_prctl("PR_SET_PDEATHSIG", _PR_SET_PDEATHSIG, signal.SIGKILL),)
+    _DROP_CAPABILITIES = (
+        libc.ready_prctl("PR_CAP_AMBIENT", _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL),
+        ("prctl(PR_CAPBSET_DROP)", libc.empty_bounding_set),
+        libc.ready_capset(struct.pack("=Ii", _LINUX_CAPABILITY_VERSION_3, 0), bytes(24)),
+    )
+    _NO_NEW_PRIVILEGES = (libc.ready_prctl("PR_SET_NO_NEW_PRIVS", _PR_SET_NO_NEW_PRIVS, 1),)
+    GIVE_UP = (*_DIE_WITH_PARENT, *_DROP_CAPABILITIES, *_NO_NEW_PRIVILEGES)
+    """What `die_with_parent`, `drop_capabilities` and `no_new_privileges` do, one after the other."""
 
 
 def leave_root() -> None:
@@ -45,17 +55,22 @@ def die_with_parent() -> None:
     If it ended before the asking, this process finds the end of its channel, since the host gives up all workers of a
     zygote that is gone, and sends a job only to one that has come further than here.
     """
-    libc.prctl("PR_SET_PDEATHSIG", _PR_SET_PDEATHSIG, signal.SIGKILL)
+    libc.make(_DIE_WITH_PARENT)
 
 
 def set_dumpable(dumpable: bool) -> None:
     """Allow or forbid core dumps, and that others of the same user trace or read this process (ptrace(2))."""
-    libc.prctl("PR_SET_DUMPABLE", _PR_SET_DUMPABLE, int(dumpable))
+    libc.make((ready_dumpable(dumpable),))
+
+
+def ready_dumpable(dumpable: bool) -> libc.Call:
+    """Make the call of `set_dumpable` ready."""
+    return libc.ready_prctl("PR_SET_DUMPABLE", _PR_SET_DUMPABLE, int(dumpable))
 
 
 def no_new_privileges() -> None:
     """From now on no execve(2) grants anything; seccomp(2) and Landlock ask for this first."""
-    libc.prctl("PR_SET_NO_NEW_PRIVS", _PR_SET_NO_NEW_PRIVS, 1)
+    libc.make(_NO_NEW_PRIVILEGES)
 
 
 def drop_capabilities() -> None:
@@ -64,10 +79,7 @@ def drop_capabilities() -> None:
     The bounding set can be emptied only with CAP_SETPCAP, which the first process of a user namespace has; without it
     no_new_privs has the same effect, as no execve(2) can gain anything.
     """
-    libc.prctl("PR_CAP_AMBIENT", _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
-    libc.empty_bounding_set()
-    header = struct.pack("=Ii", _LINUX_CAPABILITY_VERSION_3, 0)
-    libc.syscall("capset", numbers.number("capset"), header, bytes(24))
+    libc.make(_DROP_CAPABILITIES)
 
 
 def close_others(keep_fds: frozenset[int]) -> None:

@@ -122,18 +122,17 @@ class Row:
 class Cursor:
     """Runs statements, and gives their rows."""
 
+    arraysize = 1
+    description = lastrowid = _results = None
+    rowcount = -1
+    _rows = ()
+    _is_closed = False
+
     def __init__(self, connection):
         if not isinstance(connection, Connection):
             raise TypeError("Cursor() argument 1 must be sqlite3.Connection")
         self.connection = connection
         self.row_factory = connection.row_factory
-        self.arraysize = 1
-        self.description = None
-        self.lastrowid = None
-        self.rowcount = -1
-        self._results = None
-        self._rows = []
-        self._is_closed = False
 
     def _check(self):
         if self._is_closed:
@@ -144,7 +143,7 @@ class Cursor:
         self.connection._refresh()
         results = self._check().execute(_text(sql), parameters, is_many, self.connection._converters())
         self._results = results
-        self._rows = []
+        self._rows = ()
         self.description = results.description
         self.rowcount = results.rowcount
         if results.lastrowid is not None:
@@ -153,10 +152,14 @@ class Cursor:
         return self
 
     def execute(self, sql, parameters=(), /):
-        return self._run(sql, _values(parameters), False)
+        values = parameters if self._check().are_plain([parameters]) else _values(parameters)
+        return self._run(sql, values, False)
 
     def executemany(self, sql, parameters, /):
-        return self._run(sql, [_values(each) for each in parameters], True)
+        rows = list(parameters)
+        if not self._check().are_plain(rows):
+            rows = [_values(each) for each in rows]
+        return self._run(sql, rows, True)
 
     def executescript(self, sql_script, /):
         database = self._check()

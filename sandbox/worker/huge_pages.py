@@ -15,6 +15,8 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import IO
 
 HUGE_PAGE_BYTES = 2 << 20
@@ -26,14 +28,36 @@ _ARENA_BYTES = 1 << 20
 _BLOCK_BYTES = 480
 """Less than the largest that obmalloc.c takes for itself."""
 _HEAP_BYTES = 14 << 20
+_POOL_BYTES = 1 << 14
+_POOL_HEADER_BYTES = 48
+_BLOCK_MAX = 512
+_POOLS_MAX = 4
+"""So many pools of a size may be filled in vain, where CPython lays out its pools in another way."""
+_SMALLEST: dict[int, Callable[[], object]] = {16: object, 32: partial(int, "1000")}
 
-_kept: list[bytes] = []
+_kept: list[object] = []
 
 
 def reserve() -> None:
     """Make the arenas for what will be imported now, in one piece; call it before anything else is imported."""
     blocks = [bytes(_BLOCK_BYTES - bytes.__basicsize__) for _ in range(_HEAP_BYTES // _BLOCK_BYTES)]
     _kept.extend(blocks[:: _ARENA_BYTES // _BLOCK_BYTES - 1])  # one in each, or it would be given back
+
+
+def fill_pools() -> None:
+    """Take what free blocks there are, so that blocks of a size come from the beginning of a new pool from now on.
+
+    They would come from pools all over the heap, each of which a worker would copy, and the zygote after each fork.
+    """
+    for size in range(16, _BLOCK_MAX + 1, 16):
+        made = partial(bytes, size - bytes.__basicsize__) if size > bytes.__basicsize__ else _SMALLEST[size]
+        before = 0
+        for _ in range(_POOLS_MAX * _POOL_BYTES // size):
+            _kept.append(made())
+            at = id(_kept[-1])
+            if at == before + size and before % _POOL_BYTES == _POOL_HEADER_BYTES:
+                break
+            before = at
 
 
 class HeapMap:

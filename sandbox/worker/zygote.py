@@ -33,7 +33,7 @@ from ..wire.zygote_config import ZygoteConfig, close_start_file, read_start_file
 from ..wire.zygote_packets import PacketKind, packed, read
 from . import reader, runner
 from .compiled_ahead import CompiledAhead
-from .huge_pages import HeapMap
+from .huge_pages import HeapMap, fill_pools
 from .immortal import immortalize
 from .runner import dialect_of
 
@@ -219,6 +219,7 @@ class _Zygote(_Forker):
         # What exists now never becomes garbage; frozen, no collection after a fork touches (and so copies) it.
         gc.collect()
         gc.freeze()
+        fill_pools()
         heap.collapse()
         if packages:
             self._compile_packages()

@@ -113,7 +113,7 @@ def main():
     except LevelMissing as error:
         print(json.dumps(answer | {"refused": str(error)}))
         return
-    plan = replace(plan, **request["plan"])
+    plan = replace(plan, **(request["plan"] and {"calls": (), **request["plan"]}))
     reading, writing = os.pipe()
     ready = b""
     inherited = os.open("/", os.O_RDONLY)  # what a worker must not keep

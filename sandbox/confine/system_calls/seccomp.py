@@ -107,7 +107,7 @@ class Policy:
     deadly: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SyscallFilter:
     """A program ready to be loaded: `code` in the kernel's form, and where the worker's own pid goes in it."""
 
@@ -116,22 +116,23 @@ class SyscallFilter:
 
     def load(self) -> None:
         """Put the filter in force for this process, for good. Raises OSError; needs no_new_privs (seccomp(2))."""
-        program, _code = _program(self, os.getpid())
-        libc.syscall("seccomp", numbers.number("seccomp"), _SECCOMP_SET_MODE_FILTER, 0, program)
+        calls, _code = _ready(self, os.getpid())
+        libc.make(calls)
 
     def make_ahead(self) -> None:
         """Make what the first process of a pid namespace will load, so that it need not."""
-        _program(self, 1)
+        _ready(self, 1)
 
 
 @functools.cache  # which also keeps the code where it is
-def _program(made: SyscallFilter, pid: int) -> tuple[bytes, bytearray]:
-    """Return the `struct sock_fprog` for the worker `pid`, and the code whose address it holds."""
+def _ready(made: SyscallFilter, pid: int) -> tuple[tuple[libc.Call], bytearray]:
+    """Return the call that loads the `struct sock_fprog` of the worker `pid`, and the code whose address that holds."""
     code = bytearray(made.code)
     for offset in made.own_pid_offsets:
         struct.pack_into("=I", code, offset, pid)
     # Its first byte shows where it lies.
-    return struct.pack("@HP", len(code) // _BYTES, ctypes.addressof(ctypes.c_char.from_buffer(code))), code
+    program = struct.pack("@HP", len(code) // _BYTES, ctypes.addressof(ctypes.c_char.from_buffer(code)))
+    return (libc.ready("seccomp", numbers.number("seccomp"), _SECCOMP_SET_MODE_FILTER, 0, program),), code
 
 
 def build(policy: Policy, architecture: numbers.Architecture | None = None) -> SyscallFilter:

@@ -103,7 +103,7 @@ def measured(  # noqa: PLR0917 - one caller
         for batch in todo:
             if not batch.long:
                 Samples().run(batch, 0)
-        settle((base, tree))
+        settle([*base.servers, *tree.servers])
         if needed & set(base.SIZES):
             for subject, each in (("base", base), ("tree", tree), (YARDSTICK, plain)):
                 samples.add(subject, each.sizes())

@@ -404,10 +404,10 @@ def subjects(base: Installed, tree: Installed, folder: Path) -> Iterator[tuple[T
         yield trees[0], trees[1], Plain(tree.environment, stack)
 
 
-def settle(trees: Sequence[Tree]) -> None:
+def settle(servers: Sequence[Server]) -> None:
     """Wait until servers have done what they do for a while after their start."""
     ends = time.monotonic() + SETTLED_SECONDS
-    for server in (server for each in trees for server in each.servers):
+    for server in servers:
         while time.monotonic() < ends and _prepares(server):
             time.sleep(0.1)
 

@@ -304,6 +304,19 @@ def test_a_database_is_neither_made_again_nor_closed_within_its_own_step() -> No
     assert run_sealed(source) == ["SecurityError", "SecurityError", "ProgrammingError", [[1]]]
 
 
+def test_rows_of_a_database_may_hold_what_has_to_be_adapted_among_what_it_has() -> None:
+    source = """
+        import sqlite3
+        sqlite3.register_adapter(complex, str)
+        database = sqlite3.connect(":memory:")
+        database.execute("create table t (a, b)")
+        database.executemany("insert into t values (?, ?)", iter([(1, "x"), [2, True], (3, 1j), "ab"]))
+        database.execute("insert into t values (?, ?)", [4, 2j])
+        result = database.execute("select a, b from t").fetchall()
+        """
+    assert run_sealed(source) == [[1, "x"], [2, 1], [3, "1j"], ["a", "b"], [4, "2j"]]
+
+
 def test_a_cache_of_typing_compares_no_type_that_it_keeps() -> None:
     source = f"""
         import typing

@@ -10,8 +10,8 @@ made anew.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from typing import Any, cast
 
 from ....guest.type_flags import final
@@ -20,7 +20,7 @@ from .sqlite_runs import Moment, keep_time, seed
 __all__ = ["Database", "Results", "complete_statement", "sqlite_version"]
 
 sqlite_version = sqlite3.sqlite_version
-_PLAIN = (type(None), int, float, str, bytes)
+_PLAIN = frozenset({type(None), int, float, str, bytes})
 _PRAGMAS = frozenset(
     """
     table_info table_xinfo table_list index_list index_info index_xinfo foreign_key_list foreign_key_check foreign_keys
@@ -78,14 +78,26 @@ class Database:
 
         `converters` are functions of bytes by the names of declared types, for a database that detects types.
         """
-        with self._in_use() as connection, _known(converters):
-            cursor = connection.cursor()
-            if is_many is True:
-                rows = [_values(each) for each in cast("list[object]", parameters)] if type(parameters) is list else []
-                cursor.executemany(_sql(sql), rows)
-            else:
-                cursor.execute(_sql(sql), _values(parameters))
+        known = _known(converters)
+        with self._in_use() as connection:
+            try:
+                sqlite3.converters.update(known)
+                cursor = connection.cursor()
+                if is_many is True:
+                    rows = list(map(_values, cast("list[object]", parameters))) if type(parameters) is list else []
+                    cursor.executemany(_sql(sql), rows)
+                else:
+                    cursor.execute(_sql(sql), _values(parameters))
+            finally:
+                sqlite3.converters.clear()
         return _results(self, cursor)
+
+    @staticmethod
+    def are_plain(rows: object, /) -> bool:
+        """Return whether each item of a list is a list or tuple of only what SQLite has, as `execute` takes it."""
+        return type(rows) is list and all(
+            (type(row) is tuple or type(row) is list) and _PLAIN.issuperset(map(type, row)) for row in rows
+        )
 
     def execute_script(self, sql: str, /) -> None:
         """Run many statements."""
@@ -188,15 +200,27 @@ class Database:
             raise sqlite3.ProgrammingError("Cannot operate on a closed database.")
         return self._connection
 
-    @contextmanager
-    def _in_use(self) -> Iterator[sqlite3.Connection]:
-        connection = self._open()
-        self._busy = True
-        self._moment.forget()
-        try:
-            yield connection
-        finally:
-            self._busy = False
+    def _in_use(self) -> _Use:
+        return _Use(self)
+
+
+class _Use:
+    """Gives the connection, and lets nothing else use the database meanwhile."""
+
+    __slots__ = ("_database",)
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __enter__(self) -> sqlite3.Connection:
+        database = self._database
+        connection = database._open()
+        database._busy = True
+        database._moment.forget()
+        return connection
+
+    def __exit__(self, *_error: object) -> None:
+        self._database._busy = False
 
 
 def _opened(content: bytes, detect_types: int) -> sqlite3.Connection:
@@ -241,17 +265,11 @@ def _results(database: Database, cursor: sqlite3.Cursor) -> Results:
     return made
 
 
-@contextmanager
-def _known(converters: object) -> Iterator[None]:
-    """Let SQLite find the code's own converters while a statement begins, which remembers those that it needs."""
+def _known(converters: object) -> dict[str, Any]:
+    """Return the code's own converters. SQLite finds them while a statement begins, and remembers those it needs."""
     if type(converters) is not dict:
         raise TypeError("converters must be a dict")
-    known = {_sql(name): convert for name, convert in converters.items()}
-    try:
-        sqlite3.converters.update(known)
-        yield
-    finally:
-        sqlite3.converters.clear()
+    return {_sql(name): convert for name, convert in converters.items()}
 
 
 def complete_statement(statement: str, /) -> bool:
@@ -265,11 +283,12 @@ def _sql(text: object) -> str:
     return text
 
 
-def _values(given: object) -> Any:
+def _values(given: Any) -> Any:
+    if type(given) is list or type(given) is tuple:
+        row = tuple(given)
+        return row if _PLAIN.issuperset(map(type, row)) else tuple(map(_plain, row))
     if type(given) is dict:
         return _NamedValues((_sql(name), value) for name, value in given.items())
-    if type(given) is list or type(given) is tuple:
-        return tuple(_plain(value) for value in cast("list[object]", given))
     raise TypeError("parameters must be a list or a dict")
 
 
