@@ -334,7 +334,7 @@ async def test_values_that_yaml_made_numbers_are_of_the_type_that_the_schema_say
         shelter, tmp_path, describing(("get", "/x", {"operationId": "op", "parameters": parameters}))
     )
     assert tools["op"]["input_schema"]["properties"] == {
-        "version": {"type": "string", "enum": ["1", "2.5", "true", None, "x"], "default": "1"},
+        "version": {"type": ["string", "null"], "enum": ["1", "2.5", "true", None, "x"], "default": "1"},
         "on": {"type": ["string", "null"], "const": "false"},
         "n": {"type": "integer", "enum": [1, "two", 3]},
         "free": {"enum": [1, "a"]},
