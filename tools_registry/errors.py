@@ -14,8 +14,9 @@
     ├── ConnectFailed        the server could not be started or reached in time: nothing was called
     │   ├── SignInNeeded     … since it wants a user to sign in
     │   └── SignInFailed     … since its issuer refused the sign-in, or cannot be asked
-    ├── CallRefused          the server refused the request itself: no such tool, wrong arguments
-    ├── ToolFailed           the tool ran and says that it failed, in the server's words
+    ├── Refusal              the server answered that it failed, in its own words
+    │   ├── CallRefused      … the request itself: no such tool, wrong arguments
+    │   └── ToolFailed       … the tool, which ran
     ├── AnswerRefused        the server answered something that is not a valid answer; the tool may have done its work
     └── OutcomeUnknown       no answer came: the tool may or may not have done its work
         ├── CallTimedOut     … within the time for calls
@@ -146,24 +147,31 @@ class SignInFailed(ConnectFailed):
     code = "sign_in_failed"
 
 
-class CallRefused(RegistryError):
-    """The server refused the request itself: no such tool, wrong arguments."""
+class Refusal(RegistryError):
+    """The server answered that it failed; the message is its own.
 
-    code = "call_refused"
-
-
-class ToolFailed(RegistryError):
-    """The tool ran and says that it failed; the message is the server's own.
-
-    `structured` is the structured content of its answer, None where it has none, and `content` are its texts.
+    `structured` is the structured content of its answer or the data of its error, None where it has none, and `content`
+    are its texts.
     """
 
-    code = "tool_failed"
+    code = "refusal"
 
     def __init__(self, message: str, *, structured: Json = None, content: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.structured = structured
         self.content = tuple(content)
+
+
+class CallRefused(Refusal):
+    """The server refused the request itself: no such tool, wrong arguments."""
+
+    code = "call_refused"
+
+
+class ToolFailed(Refusal):
+    """The tool ran and says that it failed."""
+
+    code = "tool_failed"
 
 
 class AnswerRefused(RegistryError):

@@ -11,7 +11,8 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from decimal import Context, Decimal, localcontext
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -114,6 +115,7 @@ def _validator_class(dialect: str) -> Any:
         "additionalProperties": _additional_properties,
         "anyOf": _any_of,
         "items": partial(_items, base.VALIDATORS["items"]),
+        "multipleOf": _multiple_of,
         "uniqueItems": _unique_items,
     }
     checks = {**base.VALIDATORS, **{name: check for name, check in own.items() if name in base.VALIDATORS}}
@@ -121,6 +123,17 @@ def _validator_class(dialect: str) -> Any:
     # A list is gone through by these, also where its items are to fulfil nothing.
     made.descend, made.iter_errors = _endable(made.descend), _endable(made.iter_errors)
     return made
+
+
+def _multiple_of(_validator: object, of: object, instance: object, _schema: object) -> Iterator[ValidationError]:
+    """Judge as the numbers are written: 0.07 is a multiple of 0.01, and not in binary."""
+    from jsonschema import ValidationError
+
+    both = (instance, of)
+    if all(isinstance(each, int | float) and not isinstance(each, bool) for each in both) and of:
+        with suppress(ArithmeticError), localcontext(Context(prec=1_000)):
+            if Decimal(str(instance)) % Decimal(str(of)):
+                yield ValidationError(f"{instance!r} is not a multiple of {of!r}")
 
 
 def _unique_items(_validator: object, wanted: object, instance: object, _schema: object) -> Iterator[ValidationError]:

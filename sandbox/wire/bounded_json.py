@@ -61,8 +61,8 @@ def read(text: bytes, *, values_max: int) -> Json:
 def read_in_steps(text: bytes, *, values_max: int, lenient: bool = False) -> dict[str, Json]:
     """Decode an object of UTF-8 in steps. Raises `ValueError` as `read` does.
 
-    With `lenient`, as Python's `json` does by itself: NaN, infinities and control characters in strings are taken, and
-    of a name that stands twice the last.
+    With `lenient`, about as Python's `json` does by itself: what is deeper, NaN, infinities and control characters in
+    strings are taken, and of a name that stands twice the last.
     """
     return _BoundedReader(text, values_max, lenient=lenient).read()
 
@@ -139,6 +139,7 @@ class _BoundedReader:
         self._text = text.decode()
         self._lenient = lenient
         self._decode = _read_leniently if lenient else _read
+        self._depth_max = 5 * DEPTH_MAX if lenient else DEPTH_MAX
         self._values_max = values_max
         self._values = 0
         self._counts = _parts(text) >= values_max
@@ -208,10 +209,10 @@ class _BoundedReader:
             container += taken
         if not taken:
             raise ValueError("a value is missing")
-        if len(self._outer) + 1 >= DEPTH_MAX:
+        if len(self._outer) + 1 >= self._depth_max:
             values = taken.values() if isinstance(taken, dict) else taken
             if any(isinstance(each, list | dict) for each in values):
-                raise _too_deep()
+                raise _too_deep(self._depth_max)
         self._at = found.end()
         return True
 
@@ -232,8 +233,8 @@ class _BoundedReader:
             value = inner
             self._outer.append((container, key))
             self._count(1)
-            if len(self._outer) >= DEPTH_MAX:
-                raise _too_deep()
+            if len(self._outer) >= self._depth_max:
+                raise _too_deep(self._depth_max)
             self._at += 1
         elif char == '"':
             value = self._string()
@@ -326,7 +327,7 @@ def _depth_after(bare: bytes, depth: int) -> int:
     for bracket in bare.translate(None, _NOT_BRACKETS):
         depth += 1 if bracket in _OPENING else -1
         if depth > DEPTH_MAX:
-            raise _too_deep()
+            raise _too_deep(DEPTH_MAX)
     return depth
 
 
@@ -334,8 +335,8 @@ def _too_many(values_max: int) -> ValueError:
     return ValueError(f"it holds more than {values_max} values")
 
 
-def _too_deep() -> ValueError:
-    return ValueError(f"it is nested deeper than {DEPTH_MAX}")
+def _too_deep(depth_max: int) -> ValueError:
+    return ValueError(f"it is nested deeper than {depth_max}")
 
 
 def _twice() -> ValueError:

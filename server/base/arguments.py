@@ -67,8 +67,9 @@ def misfit(
 
 
 _CLIENTS_OWN = re.compile(
-    r"_.*|(tool|function)?(call|use|invocation)id|(chat|conversation|correlation|interaction|message|request|span|step"
-    r"|thread|trace|turn)id|meta|progresstoken|traceparent|tracestate|securityrisk|taskprogress|waitforprevious(tools)?"
+    r"_.*|(tool|function)?(call|use|invocation)id|(agent|chat|conversation|correlation|interaction|message|request|span"
+    r"|step|task|thread|trace|turn|user)id|dummy|meta|progresstoken|randomstring|traceparent|tracestate"
+    r"|security(context|risk)|taskprogress|waitforprevious(tools)?"
 )
 """Names that clients give their own data in the arguments of a call, in lower case and without `-` and `_`."""
 _BESIDE_THESE = frozenset({"action", "chatinput", "sessionid"})
@@ -198,7 +199,7 @@ def _as_kind(kind: str, value: object) -> object | None:
     try:
         meant = json.loads(value.strip().lower() if kind == "boolean" else value)
     except (ValueError, RecursionError):
-        return None
+        return [value] if kind == "array" else None
     if isinstance(meant, float) and kind == "integer" and meant.is_integer():
         meant = int(meant)
     kinds = {bool: "boolean", int: "integer", list: "array", dict: "object"}

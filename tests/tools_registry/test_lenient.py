@@ -53,12 +53,13 @@ def odd_server(**answers: Any) -> dict[str, Any]:
         ({"inputSchema": True}, OBJECT),
         ({"inputSchema": '{"type": "object", "properties": {"n": {"type": "INT"}}}'}, {**OBJECT, "properties": {"n": {"type": "integer"}}}),
         ({"parameters": {"properties": {"n": {}}}}, {**OBJECT, "properties": {"n": {}}}),
+        ({"inputSchema": ""}, OBJECT),
         (
             {"inputSchema": {"$ref": "#/$defs/In", "$defs": {"In": {"type": "object", "required": ["a"]}}}},
             {**OBJECT, "required": ["a"], "$defs": {"In": {"type": "object", "required": ["a"]}}},
         ),
     ],
-    ids=["missing", "null", "boolean", "text", "another key", "reference"],
+    ids=["missing", "null", "boolean", "text", "another key", "empty text", "reference"],
 )  # fmt: skip
 def test_an_input_schema_that_is_plain_is_taken(given: dict[str, Any], input_schema: dict[str, Any]) -> None:
     assert tool({"name": "t", **given}) == {"name": "t", "description": "", "input_schema": input_schema}
@@ -73,6 +74,8 @@ def test_an_input_schema_that_is_plain_is_taken(given: dict[str, Any], input_sch
         ({"maximum": 9, "exclusiveMaximum": False}, {"maximum": 9}),
         ({"items": [{"type": "str"}, 4]}, {"prefixItems": [{"type": "string"}, {}]}),
         ({"type": "string", "nullable": True, "enum": ["a"]}, {"type": ["string", "null"], "enum": ["a", None]}),
+        ({"type": "integer", "nullable": "true", "enum": ["1", 2], "default": "1"}, {"type": ["integer", "null"], "enum": [1, 2, None], "default": 1}),
+        ({"type": "string", "enum": ["a", None, 1]}, {"type": ["string", "null"], "enum": ["a", None, "1"]}),
         ({"properties": {"a": {"required": True}, "b": None}}, {"properties": {"a": {}, "b": {}}, "required": ["a"]}),
         ({"anyOf": [], "enum": None, "required": "all", "minLength": "3"}, {"minLength": 3}),
         ({"$schema": "my own", "$ref": "https://example.com/x", "additionalProperties": "False"}, {"additionalProperties": False}),
@@ -134,6 +137,9 @@ def test_what_is_said_beside_the_schema_is_taken_as_far_as_it_is_right() -> None
         ({"structured_content": {"a": float("nan")}, "content": None}, {"a": None}),
         ({"toolResult": "old"}, "old"),
         ({"rows": [1]}, {"rows": [1]}),
+        ({"content": [], "rows": [1]}, {"rows": [1]}),
+        ({"content": [{"type": "TEXT", "text": "said"}], "structuredContent": {}}, "said"),
+        ({"content": '\ufeff{"a": 1}'}, {"a": 1}),
         ({}, None),
         ({"content": [{"type": "resource", "resource": {"uri": None, "text": "in it"}}]}, {"type": "resource", "uri": "", "mime_type": "text/plain", "text": "in it"}),
         ({"content": [{"type": "resource_link", "uri": "x://a/b.txt", "icons": 1}]}, {"type": "resource_link", "uri": "x://a/b.txt", "name": "b.txt"}),
@@ -152,6 +158,12 @@ async def test_a_failure_has_what_came_with_it() -> None:
     assert failed.value.content == ("first", "then")
     with pytest.raises(ToolFailed, match="quota"):
         await value_of("t", {"isError": True, "structuredContent": {"reason": "quota"}}, None, None)
+    for beside in (
+        {"content": [{"type": "resource", "resource": {"uri": "a:b", "text": "quota"}}]},
+        {"error": "quota"},
+    ):
+        with pytest.raises(ToolFailed, match="quota"):
+            await value_of("t", {"isError": True, **beside}, None, None)
 
 
 def test_an_error_that_is_null_is_none() -> None:
@@ -165,13 +177,31 @@ def test_an_error_that_is_null_is_none() -> None:
         ({"error": {"code": -32000, "data": {"why": "quota"}}}, '{"why": "quota"}'),
         ({"error": "not today"}, "not today"),
         ({"error": {"code": 1, "message": None}, "result": None}, "it gave no reason"),
+        ({"error": {"code": 1, "message": {"detail": "quota"}}}, '{"detail": "quota"}'),
+        ({"error": {"code": -32602, "message": "Invalid params", "data": {"n": "too large"}}}, 'Invalid params: {"n": "too large"}. '),
+        ({"error": {"code": 1, "message": "no.", "details": "used up"}}, 'no: {"details": "used up"}. '),
+        ({"error": {"code": -32700, "message": "Failed to parse n"}}, "refused the tool 'odd': Failed to parse n. "),
+        ({"error": {"code": -32097, "message": "used up", "data": {"sealab.fault": {"fault": "not_sent"}}}}, "used up"),
     ],
-)
+)  # fmt: skip
 async def test_an_odd_refusal_is_a_refusal(tmp_path: Path, answer: dict[str, Any], said: str) -> None:
     async with Upstreams(configured(tmp_path, {"o": odd_server(tools_call=answer)})) as running:
         with pytest.raises(CallRefused) as refused:
             await running.call("o", "odd", {})
         assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '[{"jsonrpc": "2.0", "id": ID, "result": {"content": "said"}}]',
+        '{"id": ID.0, "error": false, "method": null, "result": {"content": "said"}}',
+    ],
+    ids=["batch", "number and nulls"],
+)
+async def test_an_odd_message_is_the_answer_that_it_is_meant_to_be(tmp_path: Path, line: str) -> None:
+    async with Upstreams(configured(tmp_path, {"o": odd_server(tools_call=line)})) as running:
+        assert (await running.call("o", "odd", {})).value == "said"
 
 
 async def test_odd_tools_are_left_out_by_name_and_the_others_work(

@@ -121,11 +121,13 @@ async def test_a_status_that_is_no_success_is_a_failure_in_the_words_of_the_serv
     shelter.says("GET /v1/animals/3", b"<h1>no</h1>", 403, content_type="text/html")
     shelter.says("GET /v1/animals/4", {"message": "who are you?"}, 401)
     shelter.says("DELETE /v1/animals/5", {"title": "Oops"}, 502)
+    shelter.says("GET /v1/animals/6", {"message": "Not valid.", "errors": [{"field": "age"}]}, 422)
     async with attached(shelter, tmp_path) as upstreams:
         for number, message in {
             1000: "HTTP 404 Not Found: there is nothing at /v1/animals/1000.",
             2: "HTTP 410 Gone: Mia has moved out.",
             3: "HTTP 403 Forbidden: <h1>no</h1>.",
+            6: 'HTTP 422 Unprocessable Entity: Not valid: [{"field": "age"}]',
             4: 'HTTP 401 Unauthorized: who are you? Have the user give its key in "headers" of mcp.json.',
         }.items():
             with pytest.raises(ToolFailed) as failed:
@@ -323,6 +325,23 @@ async def test_what_a_path_names_and_nobody_describes_is_an_argument(shelter, tm
     assert shelter.calls[-1].target == "/a/x%2Fy/b/3"
 
 
+async def test_what_a_document_writes_in_another_way_is_read_as_it_is_meant(shelter, tmp_path):
+    parameters = [
+        None,
+        {"name": "q", "in": "Query", "style": None, "schema": {"type": "string"}},
+        {"name": "gone", "in": "path", "required": True},
+    ]
+    document = describing(("get", "a/b", {"operationId": "op", "parameters": parameters}))
+    document["paths"]["x-note"] = {"get": {}}
+    shelter.document = document | {"openapi": 3.1}
+    shelter.says("GET /a/b", [])
+    async with attached(shelter, tmp_path) as upstreams:
+        listed = await upstreams.list_tools("shelter")
+        assert [tool["input_schema"]["properties"] for tool in listed.tools] == [{"q": {"type": "string"}}]
+        assert not listed.left_out
+        assert (await upstreams.call("shelter", "op", {"q": "x"})).value == []
+
+
 async def test_values_that_yaml_made_numbers_are_of_the_type_that_the_schema_says(shelter, tmp_path):
     parameters = [
         query("version", {"type": "string", "enum": [1, 2.5, True, None, "x"], "default": 1}),
@@ -334,7 +353,7 @@ async def test_values_that_yaml_made_numbers_are_of_the_type_that_the_schema_say
         shelter, tmp_path, describing(("get", "/x", {"operationId": "op", "parameters": parameters}))
     )
     assert tools["op"]["input_schema"]["properties"] == {
-        "version": {"type": "string", "enum": ["1", "2.5", "true", None, "x"], "default": "1"},
+        "version": {"type": ["string", "null"], "enum": ["1", "2.5", "true", None, "x"], "default": "1"},
         "on": {"type": ["string", "null"], "const": "false"},
         "n": {"type": "integer", "enum": [1, "two", 3]},
         "free": {"enum": [1, "a"]},
@@ -557,7 +576,7 @@ async def test_hostile_documents_are_bounded(shelter, tmp_path):
         (b'{"openapi": "\xff"}', r"not UTF-8 text \(byte 13\)\. Save it as UTF-8\."),
         (b'{"openapi": ' + b"[" * 200_000, r"nested too deeply\. Make it flatter\."),
         (b"a: &a [*a, *a]\nb: [*a", "not valid YAML"),
-        ({"swagger": "2.0", "paths": {}}, r"Swagger 2\.0, and OpenAPI 3\.0 or 3\.1 is needed"),
+        ({"swagger": "2.0", "paths": {}}, r"Swagger 2\.0, and OpenAPI 3\.0 to 3\.2 is needed"),
         ({"openapi": "3.1.0", "paths": {}, "servers": [{"url": "https://{where}/"}]}, "has no default"),
         (b" " * (DOCUMENT_BYTES_MAX + 1), "more than the"),
     ],

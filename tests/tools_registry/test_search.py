@@ -378,6 +378,7 @@ FILES = SearchIndex(
         ("how warm will it be tomorrow", "get_forecast"),
         ("leave a remark on a ticket", "add_comment"),
         ("refund", "reimburse_order"),
+        ("amend cells in the workbook", "write_sheet"),
         ("Summarize the price of Bitcoin and save it in /root/markdown/bitcoin.md", "write_file"),
         ("What stands in /root/markdown/bitcoin.md? Read it from there.", "read_file"),
         ("put these figures into C:\\reports\\figures.xlsx", "write_sheet"),
@@ -397,6 +398,8 @@ def test_a_path_is_read_as_what_is_done_with_a_file() -> None:
         ("and/or, 1/2, a.b(c), ...", "and/or, 1/2, a.b(c), ..."),
         ("see https://www.host.org/a.pdf", "see  host.org webpage url "),
         ("from 2025-03-04 to June 5th", "from  date day  to  date day "),
+        ("ask ann.b+c@mail.host.org, please", "ask  email contact , please"),
+        ("pay GB29NWBK60161331926819.", "pay  account iban ."),
     ):
         assert reworded(query) == read
 
@@ -407,7 +410,7 @@ def test_any_text_is_reworded_and_keeps_what_is_no_path(query: str) -> None:
 
 
 @pytest.mark.timeout(60)  # at this length only what is linear ends in it
-@pytest.mark.parametrize("part", ["/", "a.", "./", "a-", "a.md ", "save "])
+@pytest.mark.parametrize("part", ["/", "a.", "./", "a-", "a.md ", "save ", "a@", "a@b.", "AB12"])
 def test_a_query_is_reworded_in_a_time_linear_in_its_length(part: str) -> None:
     assert reworded(f"{part * (400_000 // len(part) ** 2)} plain").endswith("plain")
 

@@ -27,6 +27,7 @@ MESSAGE_CHARS_MAX: Final = 2_000
 """Characters of a refusal that are given."""
 
 _MESSAGES = ("detail", "message", "error_description", "error", "title", "errors")
+_DETAILS = ("errors", "details", "invalid-params", "invalid_params", "violations")
 _TEXTS = frozenset({"application/xml", "application/yaml", "application/x-yaml", "application/javascript"})
 _REASON_CHARS = 60
 
@@ -155,5 +156,7 @@ def _found(value: Json) -> str:
         if isinstance(found, Mapping):
             found = _found(found)
         if found and isinstance(found, str | list):
-            return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+            text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+            more = next((more for each in _DETAILS if each != key and (more := mapping(value).get(each))), None)
+            return f"{text.rstrip('.: ')}: {json.dumps(more, ensure_ascii=False)}" if more else text
     return ""

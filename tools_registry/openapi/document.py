@@ -32,7 +32,7 @@ YAML_BYTES_MAX = 4 * 1024 * 1024
 
 _REFERENCES_MAX = 20
 _POINTER_CHARS_MAX = 1_000
-_VERSION = re.compile(r"3\.[01]\.\d+(?:-[\w.]+)?")
+_VERSION = re.compile(r"3\.[0-2](?:\.\d+(?:-[\w.]+)?)?")
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 _OK = 200
 
@@ -43,7 +43,7 @@ class UnusablePart(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """An OpenAPI document of version 3.0 or 3.1. `where` is its address or path."""
+    """An OpenAPI document of version 3.0, 3.1 or 3.2. `where` is its address or path."""
 
     root: Mapping[str, Json]
     version: str
@@ -114,10 +114,11 @@ async def read_document(
         body, where = await _fetched(config, client), config.openapi
     root = await _parsed(config, body, read_large, in_thread)
     version = root.get("openapi")
+    version = str(version) if isinstance(version, float) else version  # of YAML
     if not isinstance(version, str) or not _VERSION.fullmatch(version):
         kind = f"Swagger {root['swagger']!s:.10}" if "swagger" in root else f"the version {version!r:.40}"
         raise ConnectFailed(
-            f"The document of the server {config.name!r} is of {kind}, and OpenAPI 3.0 or 3.1 is needed. "
+            f"The document of the server {config.name!r} is of {kind}, and OpenAPI 3.0 to 3.2 is needed. "
             "Convert it, or name another document."
         )
     return Document(root, version, where)

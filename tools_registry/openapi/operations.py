@@ -132,6 +132,8 @@ def _all(
     """Give path, method, path item and operation of each, by path and method."""
     count = 0
     for path in sorted(map(str, mapping(document.root.get("paths")))):
+        if path.startswith("x-"):
+            continue
         try:
             item = document.resolved(mapping(document.root["paths"])[path])
         except UnusablePart as reason:
@@ -174,8 +176,6 @@ class _OperationReader:
     def operation(
         self, name: str, path: str, method: str, item: Mapping[str, Json], operation: Mapping[str, Json]
     ) -> Operation:
-        if not path.startswith("/"):
-            raise UnusablePart("its path does not begin with a slash")
         schemas = self._converter.collecting(Direction.REQUEST, VALUES_MAX)
         described = self._parameters(path, item, operation)
         parameters: list[OperationParameter] = []
@@ -204,7 +204,15 @@ class _OperationReader:
             "annotations": _annotations(method),
         }
         base = self._base_of(item, operation)
-        return Operation(name, method, path, base, tuple(parameters), None if body is None else body.body, tool)
+        return Operation(
+            name,
+            method,
+            f"/{path.removeprefix('/')}",
+            base,
+            tuple(parameters),
+            None if body is None else body.body,
+            tool,
+        )
 
     def _base_of(self, item: Mapping[str, Json], operation: Mapping[str, Json]) -> str:
         servers = operation.get("servers", item.get("servers"))
@@ -234,14 +242,16 @@ class _OperationReader:
             for name in PATH_TEMPLATE.findall(path)
             if name
         }
+        in_path = {name for _, name in found}
         for listed in (item.get("parameters"), operation.get("parameters")):
-            for each in listed if isinstance(listed, list) else ():
+            for each in filter(None, listed if isinstance(listed, list) else ()):
                 described = self._document.resolved(each)
-                name, place = described.get("name"), described.get("in")
-                if not isinstance(name, str) or not name or place not in set(ParameterLocation):
+                name, given = described.get("name"), str(described.get("in")).lower()
+                if not isinstance(name, str) or not name or given not in set(ParameterLocation):
                     raise UnusablePart("a parameter of it has no name, or stands in no part of a request")
-                if not self._is_given(ParameterLocation(str(place)), name):
-                    found[ParameterLocation(str(place)), name] = described
+                place = ParameterLocation(given)
+                if not self._is_given(place, name) and (place is not ParameterLocation.PATH or name in in_path):
+                    found[place, name] = described
         order = list(ParameterLocation)
         return [(place, each) for (place, _), each in sorted(found.items(), key=lambda one: order.index(one[0][0]))]
 
@@ -272,7 +282,7 @@ def _parameter(
         is_json = "json" in str(media_type)
         parameter = OperationParameter(argument, name, place, _STYLES[place][0], explode=False, is_json=is_json)
         return parameter, mapping(media).get("schema", {}) if is_json else {"type": "string"}
-    style = described.get("style", _STYLES[place][0])
+    style = described.get("style") or _STYLES[place][0]
     if style not in _STYLES[place]:
         raise UnusablePart(f"its parameter {name[:40]!r} has the style {style!r:.40}, which a {place} does not have")
     explode = described.get("explode")

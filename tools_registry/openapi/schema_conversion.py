@@ -6,10 +6,8 @@ converted or collected counts. Sources: OpenAPI 3.0.4, "Schema Object"; OpenAPI 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -34,7 +32,6 @@ _KEPT = frozenset(
      "maxProperties", "maximum", "minContains", "minItems", "minLength", "minProperties", "minimum", "multipleOf",
      "pattern", "required", "title", "type", "uniqueItems"}
 )  # fmt: skip
-_OF_TYPE = frozenset({"const", "default", "enum"})
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _COMPONENT = "#/components/schemas/"
 
@@ -143,8 +140,6 @@ class SchemaConverter:
             elif key in _KEPT:
                 result[key] = value
                 made.values += len(value) if isinstance(value, list | Mapping) else 1
-        for key in _OF_TYPE & result.keys():
-            result[key] = _as_typed(result.get("type"), result[key])
         required = result.get("required")
         if isinstance(required, list):
             result["required"] = [each for each in required if each not in left_out]
@@ -186,23 +181,6 @@ class Collection:
         self._waiting += sorted(made.references - self._seen)
         self._seen |= made.references
         return made.schema
-
-
-def _as_typed(kind: Json, value: Json) -> Json:
-    """Return a value as its type has it: YAML makes numbers and truths of texts, and some documents texts of these."""
-    if isinstance(kind, list):
-        kinds = [each for each in kind if each != "null"]
-        kind = kinds[0] if len(kinds) == 1 else None
-    if isinstance(value, list):
-        return [_as_typed(kind, each) for each in value] if kind != "array" else value
-    if kind == "string" and isinstance(value, bool | int | float):
-        return json.dumps(value)
-    if kind in ("integer", "number", "boolean") and isinstance(value, str):
-        with suppress(ValueError):
-            read: Json = json.loads(value)
-            if isinstance(read, bool) is (kind == "boolean") and isinstance(read, bool | int | float):
-                return read
-    return value
 
 
 def _flagged(schema: Mapping[str, Json], direction: Direction) -> frozenset[str]:

@@ -42,7 +42,7 @@ NEEDED_PARAMETER, NEEDED_NOUN, NEEDED_WORD = 1.0, 0.6, 0.4
 # What a tool needs that was chosen to fill is less sure.
 FILLED_TRUST = 0.5
 # A reader of more than what is needed, the drafts of all emails, comes after that of nothing else.
-SPECIAL = 2.0
+SPECIAL = 3.0
 COMMON = 0.6
 LEAST_FOR_COMMON = 5
 LONGEST_SENTENCE = 150

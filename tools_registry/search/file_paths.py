@@ -52,16 +52,19 @@ _MONTH = (
     r"|nov(?:ember)?|dec(?:ember)?)\b"
 )
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?\b"
-# Dates and addresses of pages are values; what is wanted takes such a value. An address keeps its host.
 _VALUE_SIGNS = re.compile(r"[./\d]")
+# Dates and addresses of pages, people and accounts are values; what is wanted takes such a value. An address of a page
+# keeps its host.
 _VALUES = (
+    (re.compile(r"(?<![\w.@+-])[\w.+-]{1,64}+@[\w-]{1,63}+(?:\.[\w-]{1,63}+){1,4}+"), " email contact "),
+    (re.compile(r"\b[A-Z]{2}\d{2}[A-Z\d]{11,30}+\b"), " account iban "),
     (re.compile(r"(?<![\w.])(?:https?://(?:www\.)?|www\.)([\w.-]++)[^\s'\",;)]*+", re.IGNORECASE), r" \1 webpage url "),
     (re.compile(rf"\b(?:\d{{4}}-\d\d-\d\d\b|{_MONTH} {_DAY}|{_DAY} (?:of )?{_MONTH})", re.IGNORECASE), " date day "),
 )
 
 
 def reworded(query: str) -> str:
-    """Return the query with words for what kind of thing it is in the place of each path, page and date.
+    """Return the query with words for what kind of thing it is in the place of each path, page, date and address.
 
     A path becomes `write` or `read`, what kind of file, and `file`.
     """

@@ -23,7 +23,7 @@ _GROUPS = """
     directory folder path
     delete remove erase drop
     create add new make generate insert
-    update edit modify change alter set
+    update edit modify change alter set adjust amend
     search find lookup query discover locate
     fetch retrieve download obtain read
     send post publish submit deliver
@@ -35,13 +35,14 @@ _GROUPS = """
     convert transform translate change
     language translate translation
     stock share equity ticker
-    price cost quote rate fee
+    price cost quote rate fee cheap expensive affordable
     currency exchange forex dollar euro
     cryptocurrency crypto bitcoin coin token
     weather forecast temperature climate rain snow warm cold sunny
     flight airline airport plane
     hotel accommodation lodging stay booking
-    restaurant dining food meal
+    restaurant dining food meal eat lunch dinner breakfast
+    diet dietary vegan vegetarian gluten halal kosher allergy
     recipe cooking dish ingredient
     map location place geographic geocode
     direction route navigation itinerary

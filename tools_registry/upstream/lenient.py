@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -41,6 +42,8 @@ def tool(given: object) -> RawTool | LeftOut:
     """Return a tool of a list as `RawTool`, or why it is left out."""
     if not isinstance(given, dict):
         return LeftOut(_shown(given), "it is not an object")
+    if isinstance(function := given.get("function"), dict) and "name" not in given:
+        given = function  # as OpenAI's models are given tools
     name = given.get("name")
     if not isinstance(name, str) or not name.strip():
         return LeftOut(_shown(given.get("title") or name or "(no name)"), "it has no name that is a text")
@@ -67,7 +70,7 @@ def _schema(found: object) -> dict[str, Any] | None:
     """Return a schema as an object; empty where it says nothing, None where it is none."""
     if isinstance(found, str):
         try:
-            found = json.loads(found)
+            found = json.loads(found or "null")
         except (ValueError, RecursionError):
             return None
     if found is None or isinstance(found, bool):
@@ -163,9 +166,14 @@ def _mended_keywords(given: dict[str, Any], root: Mapping[str, Any]) -> dict[str
                 one[exclusive] = one.pop(edge)
     if isinstance(one.get("items"), list):
         one.setdefault("prefixItems", one.pop("items"))
-    if one.pop("nullable", None) is True and isinstance(one.get("type"), str) and one["type"] != "null":
+    for name in ("enum", "const", "default"):
+        if name in one:
+            one[name] = _as_typed(one.get("type"), one[name])
+    is_nullable = _bool_or_schema(one.pop("nullable", None)) is True
+    takes_null = isinstance(one.get("enum"), list) and None in one["enum"]
+    if (is_nullable or takes_null) and isinstance(one.get("type"), str) and one["type"] != "null":
         one["type"] = [one["type"], "null"]
-        if isinstance(one.get("enum"), list) and None not in one["enum"]:
+        if isinstance(one.get("enum"), list) and not takes_null:
             one["enum"] = [*one["enum"], None]
     if isinstance(properties := one.get("properties"), dict):
         # Of draft 3: each property said of itself that it is required.
@@ -176,6 +184,23 @@ def _mended_keywords(given: dict[str, Any], root: Mapping[str, Any]) -> dict[str
 
 
 _DIALECTS = ("http://json-schema.org/", "https://json-schema.org/")
+
+
+def _as_typed(kind: Json, value: Json) -> Json:
+    """Return a value as its type has it: YAML makes numbers and truths of texts, and some servers texts of these."""
+    if isinstance(kind, list):
+        kinds = [each for each in kind if each != "null"]
+        kind = kinds[0] if len(kinds) == 1 else None
+    if isinstance(value, list):
+        return [_as_typed(kind, each) for each in value] if kind != "array" else value
+    if kind == "string" and isinstance(value, bool | int | float):
+        return json.dumps(value)
+    if kind in ("integer", "number", "boolean") and isinstance(value, str):
+        with suppress(ValueError, RecursionError):
+            read: Json = json.loads(value)
+            if isinstance(read, bool) is (kind == "boolean") and isinstance(read, bool | int | float):
+                return read
+    return value
 
 
 def _type(value: object) -> object:
@@ -321,15 +346,15 @@ _BESIDE = frozenset({"_meta", "resultType", "ttlMs", "cacheScope"})
 
 def call_result(given: Mapping[str, Any]) -> CallResult:
     """Return the parts of the result of `tools/call`; nothing of it that can be read is lost."""
-    if not _RESULT_KEYS & given.keys():
-        bare = {key: value for key, value in given.items() if key not in _BESIDE}
-        return CallResult((), bare or None, bool(bare), is_error=False)
+    bare = {key: value for key, value in given.items() if key not in _BESIDE and key not in _RESULT_KEYS}
     structured = _first(given, ("structuredContent", "structured_content", "toolResult"))
     is_error = _first(given, ("isError", "is_error"))
     if isinstance(is_error, str):
         is_error = _WORDS.get(is_error.strip().lower(), bool(is_error))
     content = given.get("content")
     blocks = content if isinstance(content, list) else [] if content is None else [content]
+    if bare and structured is None and (is_error or not blocks):
+        structured = bare
     return CallResult(
         blocks,
         structured,
@@ -343,6 +368,7 @@ def block(given: object) -> Mapping[str, Json]:
     if not isinstance(given, dict):
         return _as_text(given)
     kind = given.get("type")
+    kind = kind.lower() if isinstance(kind, str) else kind
     if kind in {None, "text"} and "text" in given:
         return _as_text(given["text"])
     if kind in {"image", "audio"} and isinstance(given.get("data"), str):
@@ -352,7 +378,7 @@ def block(given: object) -> Mapping[str, Json]:
         return _as_text(given) if read is None else {"type": "resource", "resource": read}
     if kind == "resource_link" and isinstance(given.get("uri"), str):
         uri = given["uri"]
-        return {**given, "name": _text(given.get("name")) or uri.rstrip("/").rpartition("/")[2] or uri}
+        return {**given, "type": kind, "name": _text(given.get("name")) or uri.rstrip("/").rpartition("/")[2] or uri}
     return _as_text(given)
 
 
@@ -403,11 +429,16 @@ def message(given: Json) -> Json:
 
     Source: https://www.jsonrpc.org/specification, section 5.
     """
-    if not isinstance(given, dict) or "method" in given or "id" not in given:
+    if isinstance(given, list) and len(given) == 1:
+        given = given[0]  # a batch, as JSON-RPC has it
+    if not isinstance(given, dict) or given.get("method") is not None or "id" not in given:
         return given
     made = {**given, "jsonrpc": "2.0"}
+    made.pop("method", None)
+    if isinstance(number := made["id"], float) and number.is_integer():
+        made["id"] = int(number)
     error = made.get("error")
-    if error is not None:
+    if error or (error is not None and "result" not in made):
         made.pop("result", None)
         made["error"] = _error(error)
     elif "result" in made:
@@ -421,18 +452,20 @@ def message(given: Json) -> Json:
 def _error(given: Any) -> dict[str, Json]:
     if not isinstance(given, dict):
         return {"code": _INTERNAL_ERROR, "message": _written(given)}
-    code, data = given.get("code"), given.get("data")
-    told = _text(given.get("message")) or (_written(data) if data is not None else "it gave no reason")
+    code, told = given.get("code"), given.get("message")
+    beside = {key: value for key, value in given.items() if key not in {"code", "message"}}
+    data = given.get("data", beside or None)
+    told = _text(told) or _written(told or (data if data is not None else "it gave no reason"))
     if not isinstance(code, int) or isinstance(code, bool):
         told = told if code is None else f"{told} ({_text(code)})"
         code = _INTERNAL_ERROR
-    code = _INTERNAL_ERROR if code == int(SDK_CODE) else code
-    return {**given, "code": code, "message": told}
+    code = _INTERNAL_ERROR if str(code).encode() in SDK_CODES else code
+    return {"code": code, "message": told, "data": data}
 
 
 _INTERNAL_ERROR = -32603
-SDK_CODE = b"-32000"
-"""The code of any error for many servers, and for the SDK that a connection ended before an answer came."""
+SDK_CODES = (b"-32000", b"-32700")
+"""Codes of a server's own errors, and for the SDK of a connection that ended, and of an answer that is not MCP."""
 
 
 def _written(given: object) -> str:

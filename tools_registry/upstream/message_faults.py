@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
@@ -10,7 +11,8 @@ from mcp.types import ErrorData
 FAULT_CODE = -32097
 """The JSON-RPC error code of our own answers; from the range that servers may define, so `data` decides."""
 
-_MARK = "sealab.fault"
+_MARK = f"sealab.fault.{secrets.token_hex(8)}"
+"""No server knows it, so none can say that a message of its own was not sent."""
 EVENT_BYTES_MAX = 1 << 20
 """An event over HTTP that is not one line of `data:`, or no answer: it is read in the event loop."""
 MESSAGE_BYTES_MAX = 64 * 1024 * 1024

@@ -89,7 +89,7 @@ def _refused(edges: Edges, why: str) -> Incoming:
 
 def is_read_by_sdk(text: bytes) -> bool:
     """Return whether the SDK's reader of a message, which works in the event loop, takes it as it is meant."""
-    if len(text) > LARGE_CHARS or lenient.SDK_CODE in text:
+    if len(text) > LARGE_CHARS or any(code in text for code in lenient.SDK_CODES):
         return False
     try:
         jsonrpc_message_adapter.validate_json(text, by_name=False)

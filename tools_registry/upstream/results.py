@@ -129,10 +129,12 @@ async def value_of(
     read = call_result(result)
     parts = await parts_of(tool, read, keep, in_thread)
     if read.is_error:
-        texts = tuple(part for part in parts if isinstance(part, str))
+        texts = tuple(_shown(part) for part in parts)
         raise ToolFailed(_message(tool, texts, read.structured), structured=read.structured, content=texts)
     label = _label(result)
-    if read.is_structured:
+    # An empty object of a tool that promises none says less than a text beside it.
+    has_text = any(isinstance(part, str) and not part.isspace() for part in filter(None, parts))
+    if read.is_structured and not (output_schema is None and read.structured in ({}, []) and has_text):
         structured = read.structured
         if isinstance(structured, Mapping) and set(structured) == {"result"}:
             wrapped = wraps_result(output_schema) if output_schema is not None else await _is_wrapped(structured, parts)
@@ -188,7 +190,7 @@ def parsed(text: str) -> Json:
 
     Python's own literals are read by `parsed_all`, which takes longer.
     """
-    stripped = text.strip()
+    stripped = text.strip().removeprefix("\ufeff")
     try:
         value = cast("Json", json.loads(stripped))  # with NaN and infinities, which many writers give
     except (ValueError, RecursionError):
@@ -246,6 +248,13 @@ async def _done(count: int, chars: int, work: Callable[[Checkpoint], _T], in_thr
     if count <= _LIGHT_PARTS and chars <= _LIGHT_CHARS:
         return work(lambda: None)
     return await in_thread(work)
+
+
+def _shown(part: Json) -> str:
+    """Return a part of a failed answer as a text."""
+    if isinstance(part, Mapping):
+        return str(part["text"]) if "text" in part else json.dumps(part, ensure_ascii=False)
+    return str(part)
 
 
 async def _is_wrapped(structured: Mapping[str, Json], parts: Sequence[Json]) -> bool:

@@ -10,6 +10,8 @@ else of the connection; what a server wrote beside its answers, and how it is co
 
 from __future__ import annotations
 
+import json
+
 import httpx2
 from mcp import MCPError
 from mcp.types import CONNECTION_CLOSED, METHOD_NOT_FOUND, PARSE_ERROR, REQUEST_TIMEOUT
@@ -27,6 +29,7 @@ from ..errors import (
     sentence,
 )
 from ..names import test_of
+from ..short_values import is_small
 from .message_faults import EVENT_BYTES_MAX, HttpFault, MessageFault, fault_in
 from .results import ERROR_MAX_CHARS
 
@@ -200,7 +203,12 @@ def _of_mcp_error(config: ServerConfig, what: str, error: MCPError) -> RegistryE
         told = sentence(f"{what} of the server {name!r} timed out there: {message}")
         return CallTimedOut(f"{told} {_DONE_OR_NOT}")
     do = "See what it offers with search_tools." if code == METHOD_NOT_FOUND else "Look at the tool's definition."
-    return CallRefused(f"{sentence(f'The server {name!r} refused {_inside(what)}: {message}')} {do}")
+    data = error.error.data
+    more = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False) if is_small(data) else ""
+    if data is not None and more.strip() and more not in message:
+        message = f"{message.rstrip('.: ')}: {_short(more)}"
+    told = f"{sentence(f'The server {name!r} refused {_inside(what)}: {message}')} {do}"
+    return CallRefused(told, structured=data)
 
 
 def _of_fault_in_call(config: ServerConfig, what: str, fault: HttpFault) -> RegistryError:

@@ -26,6 +26,10 @@ _ODD_ID = re.compile(rb'"id"\s*+:\s*+(?!"|-?[0-9]++\s*+[,}])')
 """A member of a message, or of its arguments, that is not an id as MCP has it."""
 
 
+class Refused(JSONRPCError):
+    """The error that answers a message of a client; its own errors answer requests of the server."""
+
+
 def plain_message(text: bytes) -> JSONRPCMessage | None:
     """Return the message that a text holds exactly; None where `as_message` has to look at it."""
     try:
@@ -56,7 +60,7 @@ def as_message(value: object) -> JSONRPCMessage:
         return refusal_of(INVALID_REQUEST, asked, "does not have the form of JSON-RPC 2.0. Give params as an object.")
 
 
-def with_id(body: bytes) -> bytes | JSONRPCError:
+def with_id(body: bytes) -> bytes | Refused:
     """Return a body in which a request has an id that the SDK takes for one, or the error that answers it."""
     if not _ODD_ID.search(body):
         return body
@@ -67,13 +71,13 @@ def with_id(body: bytes) -> bytes | JSONRPCError:
     if not isinstance(value, dict) or "method" not in value or _is_id(value.get("id", 0)):
         return body
     message = as_message(value)
-    return message if isinstance(message, JSONRPCError) else message.model_dump_json(exclude_unset=True).encode()
+    return message if isinstance(message, Refused) else message.model_dump_json(exclude_unset=True).encode()
 
 
 def _is_id(number: object) -> bool:
     return isinstance(number, int | str) and not isinstance(number, bool)
 
 
-def refusal_of(code: int, number: int | str | None, what: str) -> JSONRPCError:
+def refusal_of(code: int, number: int | str | None, what: str) -> Refused:
     """Return the error for a message; `what` follows "The message"."""
-    return JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(code=code, message=f"The message {what}"))
+    return Refused(jsonrpc="2.0", id=number, error=ErrorData(code=code, message=f"The message {what}"))

@@ -19,7 +19,7 @@ from mcp.server.mcpserver.prompts.base import Prompt, PromptArgument
 from mcp.server.request_state import RequestStateSecurity
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
-from mcp.types import CallToolResult, JSONRPCError
+from mcp.types import CallToolResult
 
 from ....sandbox.job import Isolation
 from ....tools_registry.untraced import untrace_sdk
@@ -35,6 +35,7 @@ from ...privacy.gates.answer_gate import AnswerFilter
 from ...use_cases.skills.use_cases import greeting
 from ..console.app_views import RunViews
 from .attached_servers import AttachedServers
+from .client_messages import Refused
 from .draining import OpenRequests
 from .extensions.skills_extension import ServerWithSkills
 from .extensions.tasks_extension import TasksExtension
@@ -206,7 +207,7 @@ async def serve_stdio(app: App) -> None:
     tools = tools_of(app)
     server = mcp_server(app, requests, tools)
 
-    async def refuse(error: JSONRPCError) -> None:
+    async def refuse(error: Refused) -> None:
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             await answers.send(SessionMessage(error))
 

@@ -17,14 +17,14 @@ from typing import Self
 
 import anyio
 from mcp.shared.message import SessionMessage
-from mcp.types import INVALID_REQUEST, PARSE_ERROR, JSONRPCError, JSONRPCMessage
+from mcp.types import INVALID_REQUEST, PARSE_ERROR, JSONRPCMessage
 
 from ....sandbox.job import Json
 from ....tools_registry.json_lines import LARGE_CHARS, Edges, TooLong
 from ...base.errors import HostWorkBusy
 from ...base.standard_streams import InputLines, OutputLines
 from ...use_cases.upstream_tools.large_json import read_large
-from .client_messages import as_message, plain_message, refusal_of
+from .client_messages import Refused, as_message, plain_message, refusal_of
 from .message_bounds import checked_message
 
 MESSAGE_BYTES_MAX = 64 * 1024 * 1024
@@ -56,7 +56,7 @@ class StandardInput(_Stream):
     Takes descriptor 0 for itself: other readers of it find it empty.
     """
 
-    def __init__(self, idle: Callable[[], bool], refuse: Callable[[JSONRPCError], Awaitable[None]]) -> None:
+    def __init__(self, idle: Callable[[], bool], refuse: Callable[[Refused], Awaitable[None]]) -> None:
         self._refuse = refuse
         self._reading = False
         self._batch: list[Json] = []
@@ -76,7 +76,7 @@ class StandardInput(_Stream):
             self._reading = True
             try:
                 read = as_message(self._batch.pop()) if line is None else await self._message(line)
-                if isinstance(read, JSONRPCError):
+                if isinstance(read, Refused):
                     await self._refuse(read)
                 elif read is not None:
                     return SessionMessage(read)

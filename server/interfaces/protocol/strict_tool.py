@@ -271,7 +271,7 @@ class StrictTool(Tool):
         known: Mapping[str, object] = self.parameters.get("properties", {})
         needed = self.parameters.get("required", ())
         # Clients of some models give every argument, and null for those that they mean to leave out.
-        # Where null is not of the type they give an empty text.
+        # Where null is not of the type, or a text is not, they give an empty text.
         arguments = {
             name: value
             for name, value in arguments.items()
@@ -310,7 +310,7 @@ def derived_schemas(function: Callable[..., Awaitable[CallToolResult]]) -> Schem
 
 def _is_omitted(schema: object, value: object) -> bool:
     types = schema.get("type", ()) if isinstance(schema, Mapping) else ()
-    return value is None or (value == "" and "null" not in types)
+    return value is None or (value == "" and not ("null" in types and "string" in types))
 
 
 def _identity_of(context: Context[Any, Any]) -> Identity:

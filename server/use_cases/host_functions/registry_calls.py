@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Literal, cast
 from ....sandbox.errors import HostCallError
 from ....sandbox.job import Json
 from ....tools_registry.configuration import ServerConfig
-from ....tools_registry.errors import AnswerRefused, CallRefused, OutcomeUnknown, RegistryError, ToolFailed, sentence
+from ....tools_registry.errors import AnswerRefused, OutcomeUnknown, Refusal, RegistryError, sentence
 from ....tools_registry.models import Tool
-from ....tools_registry.short_values import holds_more
+from ....tools_registry.short_values import holds_more, null_what_json_lacks
 from ...base.errors import RequestRefused
 from ...base.host_call import AnnouncedChange, Answer, HostCall
 from ...base.host_work import Kind, in_thread
@@ -124,7 +124,7 @@ class RegistryCalls:
                 result = await self._sent(calls, server, tool, fitting)
             except RegistryError as error:
                 why = self.privacy.why_tokens(given)
-                if judged is not None and isinstance(error, CallRefused | ToolFailed):
+                if judged is not None and isinstance(error, Refusal):
                     why += await _why_by_format(*judged)
                 raise _failed_call(error, why, may_change=may_change) from error
             sourced.answered()
@@ -356,11 +356,11 @@ def _failed_call(error: RegistryError, why: str, *, may_change: bool) -> HostCal
     """Return what code sees of a call that failed, with what else the tool answered as attributes of its error."""
     unknown = may_change and isinstance(error, AnswerRefused | OutcomeUnknown)
     message, details = f"{sentence(str(error)) if why else error}{why}", None
-    if isinstance(error, ToolFailed) and (error.structured is not None or error.content):
+    if isinstance(error, Refusal) and (error.structured is not None or error.content):
         if holds_more([error.structured, *error.content], DETAIL_VALUES_MAX, chars_max=DETAIL_CHARS_MAX):
             message += " (What else it answered is too large to be given.)"
         else:
-            details = {"structured": error.structured, "content": error.content}
+            details = {"structured": null_what_json_lacks(error.structured)[0], "content": error.content}
     return HostCallError(message, type=OUTCOME_UNKNOWN if unknown else "ToolError", details=details)
 
 

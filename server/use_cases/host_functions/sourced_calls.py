@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 from ....sandbox.errors import HostCallError
 from ....sandbox.job import Json
 from ....sandbox.wire.bounded_json import is_light
-from ....tools_registry.errors import ToolFailed
+from ....tools_registry.errors import Refusal
 from ...base.host_call import Answer, Answers, HostCall
 from ...base.host_work import Kind, in_thread
 from ...base.settings import Profile
@@ -86,7 +86,7 @@ class RunSources:
             try:
                 answered = await answer(call)
             except HostCallError as error:
-                if isinstance(error.__cause__, ToolFailed):
+                if isinstance(error.__cause__, Refusal):
                     await self.note(call.name, call.arguments, [str(error), error.details], is_text=True)
                 raise
             is_text = answered.label.get("integrity") in _UNTRUSTED

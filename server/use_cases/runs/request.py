@@ -59,6 +59,8 @@ def _inside_fence(code: str) -> str:
     if opening is None:
         return code
     before, inside, after = code[: opening.start()], code[opening.end() :].rstrip(), ""
+    if not inside:
+        return before  # the end of a fence that nothing begins
     closing = deque(_CLOSING.finditer(inside), 1)  # those before the last are of strings that hold Markdown
     if closing:
         inside, after = inside[: closing[0].start()], inside[closing[0].end() :]
@@ -85,8 +87,6 @@ def _does_something(line: str) -> bool:
 
 
 def _from_first_column(code: str) -> str:
-    if not code.lstrip("\n")[:1].isspace():
-        return code
     lines = code.split("\n")
     counted = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
     margin = os.path.commonprefix([line[: len(line) - len(line.lstrip(" \t"))] for line in counted])  # noqa: RUF071

@@ -86,6 +86,10 @@ def test_depth_and_values_are_bounded_however_they_are_read(read_it):
         read_it(b'{"x":' + b"[" * (levels + 1) + b"]" * (levels + 1) + b"}", values_max=MANY)
     with pytest.raises(ValueError, match="deeper"):
         read_it(b'{"x":' + b'[1,{"y":2},' * levels + b"1" + b"]" * levels + b"}", values_max=MANY)
+    others = b'{"x":' + b"[" * (3 * levels) + b"]" * (3 * levels) + b"}"
+    assert read_in_steps(others, values_max=MANY, lenient=True)
+    with pytest.raises(ValueError, match="deeper"):
+        read_in_steps(others.replace(b"[", b"[[").replace(b"]", b"]]"), values_max=MANY, lenient=True)
     few = b'{"x":["[,{"' + b',"[,{"' * 50 + b"]}"
     assert read_it(few, values_max=60)
     with pytest.raises(ValueError, match="values"):

@@ -94,3 +94,10 @@ async def test_an_answer_that_breaks_its_own_output_schema_is_given_and_noted(
     said = f"not as its own output schema says is what was answered by w.typed ({where})"
     assert noted.rpartition("; ")[2] == (said if where else "")
     assert ("NaN" in noted) is ("NaN" in answer)
+
+
+async def test_a_failure_with_a_value_that_json_does_not_have_is_the_tools_own(caller: Caller) -> None:
+    failed = '{"isError": true, "content": [], "structuredContent": {"limit": NaN, "why": "quota"}}'
+    code = "try:\n    await tools.w.look(result=given)\nexcept ToolError as error:\n    result = error.structured"
+    report = await caller.run(code, context_vars={"given": failed})
+    assert report["result"] == {"limit": None, "why": "quota"}

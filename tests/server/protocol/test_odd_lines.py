@@ -131,3 +131,9 @@ def test_what_no_json_can_say_is_refused_as_the_variable_that_it_is(client: RawC
     (answer,) = answers_to(client, long(line) if large else line)
     assert answer["id"] == 90
     assert "Send less, and null for NaN." in answer["result"]["content"][0]["text"]
+
+
+def test_an_error_of_the_client_is_an_answer_to_the_server_and_does_not_come_back(client: RawClient) -> None:
+    line = b'{"jsonrpc":"2.0","id":91,"error":{"code":-32601,"message":"Method not found"}}\nhello'
+    (answer,) = answers_to(client, line)
+    assert (answer["id"], answer["error"]["code"]) == (None, PARSE_ERROR)

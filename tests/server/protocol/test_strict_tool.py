@@ -117,6 +117,7 @@ async def test_what_is_wrong_is_refused_by_its_first_item_within_the_bound_of_a_
         ("execute_code", {"code": "1", "context_vars": '{"n": 4}', "background": "false", "session": None}),
         ("execute_code", {"code": "1", "toolCallId": "call_1", "_meta": {}, "sessionId": "s", "action": "call"}),
         ("read_workspace_file", {"filename": "/mnt/data/5", "offset": "0", "limit": "null"}),
+        ("read_workspace_file", {"filename": "5", "limit": "", "agent_id": "a", "random_string": ""}),
         ("save_skill", {"name": "f", "code": "```python\ndef f(): 'Be it.'\n```", "tags": '["a"]', "tests": " f()"}),
         ("list_workspace_files", {"subpath": "/mnt/data"}),
         ("list_skills", {"tag": "5", "tool_call_id": "c", "wait-for-previous": "true"}),

@@ -140,6 +140,7 @@ def test_the_schema_of_a_skill_is_trusted_no_more_than_that_of_a_server(monkeypa
         ({}, 5.0, 5.0),
         ({"pattern": r"^\p{L}+(?<year>\d{4})$"}, "été 26", "été 26"),
         ({"format": "date-time"}, "2026-01-02 10:00", "2026-01-02 10:00"),
+        ({"multipleOf": 0.01}, 19.99, 19.99),
     ],
 )
 def test_what_the_service_would_take_is_sent_and_integers_as_integers(
@@ -157,7 +158,8 @@ def test_what_the_service_would_take_is_sent_and_integers_as_integers(
         ({"type": "integer"}, "many", 'cannot be "many". Give an integer.'),
         ({"type": "boolean"}, "True", "Give true or false. Did you mean true?"),
         ({"type": "string"}, 7, 'Give a string. Did you mean "7"?'),
-        ({"type": "array", "items": {"type": "string"}}, "a", "Give a list."),
+        ({"type": "array", "items": {"type": "string"}}, "a", 'Give a list. Did you mean ["a"]?'),
+        ({"multipleOf": 0.01}, 0.075, "Its schema is {\"multipleOf\": 0.01}."),
         ({"type": "array"}, 1, "Give a list. Did you mean [1]?"),
         ({"type": "object"}, '{"n": 4}', 'Give an object. Did you mean {"n": 4}?'),
         ({"enum": ["open", "shut"]}, "OPEN", 'Give one of "open", "shut". Did you mean "open"?'),
