@@ -65,16 +65,17 @@ class SentCall:
 
         Raises `RequestRefused` for a key that cannot be one.
         """
-        key = (context.request_context.meta or {}).get(IDEMPOTENCY_KEY)
+        request = context.request_context
+        key = (request.meta or {}).get(IDEMPOTENCY_KEY)
         if key is not None and not (isinstance(key, str) and 0 < len(key) <= _KEY_CHARS_MAX):
             raise RequestRefused(
                 f"The {IDEMPOTENCY_KEY} in _meta is no key. Give a text of 1 to {_KEY_CHARS_MAX} characters, another "
                 "for each call, and the same one to send a call again."
             )
-        if key is None and context.request_context.request is None:
+        if key is None and request.request is None:
             return None
         asked = asking()
-        connection = connection_of(context.request_context) or ""
+        connection = connection_of(request) or ""
         source = (caller.identity.credential, connection)
         if key is None:
             return cls(caller, source, asked, None)
