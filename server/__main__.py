@@ -1,7 +1,11 @@
 """Where `sealab` and `python -m sealab.server` start."""
 
+import gc
 import signal
 import sys
+
+_YOUNG_OBJECTS = 20_000
+"""So many are made before Python looks for garbage among them: an import makes many more, and no garbage."""
 
 
 def start() -> int:
@@ -12,6 +16,7 @@ def start() -> int:
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    gc.set_threshold(_YOUNG_OBJECTS, *gc.get_threshold()[1:])
     from .cli import main
 
     return main()

@@ -7,9 +7,9 @@ pid = confine.fork(plan)                    # per worker: 0 in the worker
 layers = confine.enter(plan, keep_fds=…)    # in the worker, before it reads a line of code
 """
 
+from ..levels import Level, Probe, default_level, require
 from .confine_worker import enter, fork
 from .confine_zygote import prepare
-from .levels import Level, Probe, default_level, require
 from .overlay import see_anew
 from .plan import Plan
 from .probing import probe, probe_overlay

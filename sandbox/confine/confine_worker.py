@@ -62,7 +62,7 @@ def enter(
 
 def calls(plan: Plan, also_changeable: tuple[str, ...] = ()) -> tuple[libc.Call, ...]:
     """Make ready what a worker does once it has its files, from dying with its parent to not being dumpable."""
-    made = privileges.GIVE_UP
+    made: tuple[libc.Call, ...] = privileges.GIVE_UP
     if plan.landlock_abi:
         rules = plan.ruleset_fd
         if rules is None:

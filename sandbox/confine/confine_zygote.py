@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from ..errors import LevelMissing
 from ..job import Isolation
+from ..levels import Level, Probe, require
 from . import cgroups, confine_worker, landlock, layout, namespaces, privileges, processors, root
-from .levels import Level, Probe, require
 from .plan import Plan
 from .system_calls import allow_list, seccomp
 

@@ -12,7 +12,7 @@ import mmap
 import resource
 import sys
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from ..errors import LevelMissing
 from ..job import Isolation, Json, Limits
@@ -74,7 +74,7 @@ class Allowance:
 
     def to_json(self) -> dict[str, Json]:
         """Write it for a frame."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 def processes_of(isolation: Isolation, limits: Limits) -> int:

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable
 
 from ..job import Isolation
+from ..levels import LayerFinding, Probe
 from . import cgroups, confine_zygote, landlock, layout, libc, namespaces, overlay, privileges, processors
-from .levels import LayerFinding, Probe
 from .system_calls import allow_list, numbers, seccomp
 
 _TRY_SECONDS = 10

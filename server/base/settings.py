@@ -23,8 +23,8 @@ from types import MappingProxyType
 from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
-from ...sandbox.confine.levels import Level, default_level
 from ...sandbox.job import Isolation
+from ...sandbox.levels import Level, default_level
 from .errors import SettingsError
 from .secure_urls import fault_of_url
 

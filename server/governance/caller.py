@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
 
 from ...workspace.names import HOME_OWNER
 from ..base.identity import LOCAL_IDENTITY, Identity
-from .questions import NO, Question, Reply
 
-Ask = Callable[[Question], Awaitable[Reply]]
+if TYPE_CHECKING:
+    from .questions import Question, Reply
+
+Ask: TypeAlias = "Callable[[Question], Awaitable[Reply]]"
 """Asks the user one question; the first of its choices stands for a plain yes.
 
 Raises `NoMoreQuestions` where the client takes no further one, and `NobodyAnswers` where the user gives no answer.
@@ -47,6 +50,8 @@ def or_no(ask: Ask) -> Ask:
         try:
             return await ask(question)
         except NobodyAnswers:
+            from .questions import NO  # it brings pydantic, and commands that list things ask nobody
+
             return NO
 
     return asked

@@ -8,7 +8,7 @@ that is worded as an ordinary request ("Please pay the bill") is not found, nor 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 CALLS_SHOWN = 20
 TEXT_CHARS_MAX = 200_000
@@ -16,10 +16,13 @@ TEXT_CHARS_MAX = 200_000
 
 _HINTS = (
     *("ignor", "disregard", "forget", "overrid", "instruct", "prompt", "directive", "assistant", "language model"),
-    *("llm", "gpt", " ai", "chatbot", "message from me", "before you", "after you do", "the user", "the human"),
-    *("<information", "</information", "<system", "<important", "[inst", "[system", "<|", "anweisungen"),
+    *("llm", "gpt", "artificial intelligence", "chatbot", "message from me", "before you", "after you do"),
+    *("the user", "the human", "anweisungen", "<information", "</information", "<system", "</system", "<important"),
+    *("</important", "[inst", "[/inst", "[system", "[/system", "<|"),
 )
-"""Each phrase has one of these: looked for first, since that takes a hundredth of the time."""
+"""Each phrase has one of these, or the word `ai`: it is looked for around them alone, in a tenth of the time."""
+_PHRASE_CHARS = 200
+"""More than a phrase has."""
 _ADDRESSED = re.compile(
     r"""
     \b(?:ignore|disregard|forget|override)\s(?:(?:all|any|of|the|your|my)\s){0,4}
@@ -46,8 +49,26 @@ _ADDRESSED = re.compile(
 
 def gives_orders(text: str) -> bool:
     """Return whether a text gives orders to an assistant, as far as its wording shows. Takes linear time."""
-    text = text[:TEXT_CHARS_MAX].lower()
-    return any(hint in text for hint in _HINTS) and _ADDRESSED.search(text.replace("\n", " ")) is not None
+    text = " ".join(text[:TEXT_CHARS_MAX].lower().split("\n"))
+    places = [at for hint in _HINTS for at in _places(hint, text)]
+    places += [at for at in _places("ai", text) if not text[at - 1 : at].isalnum()]
+    if not places:
+        return False
+    begin = end = 0
+    for at in sorted(places):
+        if at - _PHRASE_CHARS > end:
+            if _ADDRESSED.search(text, begin, end):
+                return True
+            begin = at - _PHRASE_CHARS
+        end = at + _PHRASE_CHARS
+    return _ADDRESSED.search(text, begin, end) is not None
+
+
+def _places(hint: str, text: str) -> Iterator[int]:
+    at = text.find(hint)
+    while at >= 0:
+        yield at
+        at = text.find(hint, at + len(hint))
 
 
 def orders_said(calls: Sequence[str], most: int = CALLS_SHOWN) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import base64
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -116,10 +116,19 @@ class Found:
     gives_orders: bool = False
     is_whole: bool = True
 
+    def take(self, glanced: Found) -> None:
+        """Take what a text is that stands in the answer."""
+        self.has_text |= glanced.has_text
+        self.gives_orders |= glanced.gives_orders
 
-def read(value: Json, digest: Digest, *, is_text: bool = False) -> Found:
-    """Return what an answer names. With `is_text`, or where it is a text as a whole, all of it is free text."""
+
+def read(value: Json, digest: Digest, *, is_text: bool = False, is_glanced: bool = False) -> Found:
+    """Return what an answer names. With `is_text`, or where it is a text as a whole, all of it is free text.
+
+    With `is_glanced` it is not looked at again for what `glanced` finds.
+    """
     found = Found()
+    forms: dict[bytes, int] = {}
     texts = [value] if isinstance(value, str) else []
     left: list[tuple[str, Json]] = [] if texts else [("", value)]
     while left:
@@ -138,18 +147,27 @@ def read(value: Json, digest: Digest, *, is_text: bool = False) -> Found:
             if is_text or not _is_field(key, each):
                 texts.append(each)
             else:
-                _read_field(each, digest, found)
+                _read_field(each, digest, found, forms)
         elif each is not None and not isinstance(each, bool):
             found.fields[digest(number(each) or b"")] = None
         if len(found.fields) + len(left) > VALUES_MAX:
             found.is_whole = False
             break
     for text in texts:
-        _read_text(text, digest, found)
-        if len(found.texts) > VALUES_MAX:
+        if not is_glanced:
+            found.take(glanced(text))
+        _read_text(text, forms)
+        if len(forms) > VALUES_MAX:
             found.is_whole = False
             break
+    found.texts = {digest(form): line for form, line in forms.items()}
     return found
+
+
+def glanced(text: str) -> Found:
+    """Return what a text is, without what it names: whether it is more than one word, and gives orders."""
+    is_prose = " " in text or "\n" in text
+    return Found(has_text=is_prose, gives_orders=is_prose and gives_orders(text))
 
 
 def _is_field(key: str, text: str) -> bool:
@@ -165,7 +183,7 @@ def is_of_text(key: str) -> bool:
     return bool(words) and words[-1].lower().removesuffix("s") in FREE_TEXTS
 
 
-def _read_field(text: str, digest: Digest, found: Found) -> None:
+def _read_field(text: str, digest: Digest, found: Found, forms: dict[bytes, int]) -> None:
     """Take a field: the whole of it, each address in a list of them, and its parts as a text has them."""
     found.fields[digest(exact(text))] = None
     if text.isalpha():
@@ -181,49 +199,45 @@ def _read_field(text: str, digest: Digest, found: Found) -> None:
     if len(pieces) > 1 and any(has_form(each) for each in pieces if each):
         found.fields.update((digest(exact(each)), None) for each in pieces if each and has_form(each))
     if has_parts or "@" in text or "/" in text:
-        _add_names(text, digest, found, 1)
+        _add_names(text, forms, 1)
 
 
-def _read_text(text: str, digest: Digest, found: Found) -> None:
-    if " " in text or "\n" in text:
-        found.has_text = True
-        found.gives_orders = found.gives_orders or gives_orders(text)
+def _read_text(text: str, forms: dict[bytes, int]) -> None:
     letters: list[str] = []
     for line, words in enumerate(text.split("\n"), 1):
-        if len(found.texts) > VALUES_MAX:
+        if len(forms) > VALUES_MAX:
             return
         core = words.strip(_AROUND + " \t\r")
         if len(core) == 1:
             letters.append(core)
             continue
         if core and letters:
-            _add_letters(letters, digest, found, line)
+            _add_letters(letters, forms, line)
             letters = []
         if core:
-            _add_names(words, digest, found, line)
-    _add_letters(letters, digest, found, 1)
+            _add_names(words, forms, line)
+    _add_letters(letters, forms, 1)
 
 
-def _add_letters(letters: list[str], digest: Digest, found: Found, line: int) -> None:
+def _add_letters(letters: list[str], forms: dict[bytes, int], line: int) -> None:
     if len(letters) >= _LETTERS_LEAST:
-        found.texts.setdefault(digest(loose("".join(letters))), line)
+        forms.setdefault(loose("".join(letters)), line)
 
 
-def _add_names(text: str, digest: Digest, found: Found, line: int, *, is_decoded: bool = False) -> None:
+def _add_names(text: str, forms: dict[bytes, int], line: int, *, is_decoded: bool = False) -> None:
     """Take what can be a name of a line."""
-    texts = found.texts
-    row: list[str] = []
+    row: list[bytes] = []
     letters: list[str] = []
-    is_said = False
+    is_said = is_numbered = False
     for word in text.split():
         if word.islower() and word.isalpha() and word.isascii():  # most words of a text
             if len(word) == 1:
                 letters.append(word)
             elif is_said:
-                texts.setdefault(digest(word.encode()), line)
+                forms.setdefault(word.encode(), line)
             if row and word not in _JOINING:
-                _add_row(row, digest, texts, line)
-                row = []
+                _add_row(row, forms, line, is_numbered=is_numbered)
+                row, is_numbered = [], False
             is_said = False
             continue
         core = word.strip(_AROUND)
@@ -231,60 +245,57 @@ def _add_names(text: str, digest: Digest, found: Found, line: int, *, is_decoded
             continue
         if len(core) == 1:
             letters.append(core)
-        for each in _names_in(core, is_quoted=word[0] in _QUOTES or is_said):
-            texts.setdefault(digest(each), line)
+        form = loose(core)
+        _add_word(core, form, forms, line, is_quoted=is_said or word[0] in _QUOTES)
         if len(core) >= _ENCODED_LEAST and not is_decoded:
             for plain in _decoded(core):
-                _add_names(plain, digest, found, line, is_decoded=True)
-        if core[0].isupper() or core[0].isdigit():
-            row.append(core)
-        elif row:
-            _add_row(row, digest, texts, line)
-            row = []
-        if row and word[-1] in ".!?;,":
-            _add_row(row, digest, texts, line)
-            row = []
+                _add_names(plain, forms, line, is_decoded=True)
+        is_in_row = core[0].isupper() or core[0].isdigit()
+        if is_in_row:
+            row.append(form)
+            is_numbered = is_numbered or core[-1].isdigit()
+        if row and (not is_in_row or word[-1] in ".!?;,"):
+            _add_row(row, forms, line, is_numbered=is_numbered)
+            row, is_numbered = [], False
         is_said = word[-1] in ":="
     if row:
-        _add_row(row, digest, texts, line)
-    _add_letters(letters, digest, found, line)
+        _add_row(row, forms, line, is_numbered=is_numbered)
+    _add_letters(letters, forms, line)
 
 
-def _add_row(row: list[str], digest: Digest, texts: dict[int, int], line: int) -> None:
-    if len(row) == 1:
-        return
-    most = _NUMBERED_ROW_WORDS if any(each[-1].isdigit() for each in row) else _ROW_WORDS
-    forms = [loose(each) for each in row]
-    for start in range(len(forms)):
-        together = forms[start]
-        for each in forms[start + 1 : start + most]:
-            together += each
-            texts.setdefault(digest(together), line)
+def _add_row(row: list[bytes], forms: dict[bytes, int], line: int, *, is_numbered: bool) -> None:
+    most = _NUMBERED_ROW_WORDS if is_numbered else _ROW_WORDS
+    for start, together in enumerate(row):
+        for each in row[start + 1 : start + most]:
+            together += each  # noqa: PLW2901 - bytes do not change
+            forms.setdefault(together, line)
 
 
-def _names_in(core: str, *, is_quoted: bool) -> Iterator[bytes]:
-    """Give the forms of a word that can be a name."""
-    if (numeric := number(core)) is not None:
-        yield numeric
+def _add_word(core: str, form: bytes, forms: dict[bytes, int], line: int, *, is_quoted: bool) -> None:
+    """Take the forms of a word that can be a name; `form` is its own."""
     is_plain = core.isalpha()
     if is_plain and core.islower() and core.isascii() and not is_quoted:
         return
-    yield loose(core)
-    if is_plain:
+    if (numeric := number(core)) is not None:
+        forms.setdefault(numeric, line)
+    forms.setdefault(form, line)
+    if is_plain or core.isalnum():
         return
     if (host := host_of(core)) is not None:
-        yield loose(host)
+        forms.setdefault(loose(host), line)
     pieces = _PIECES.split(core)
     if len(pieces) > 1:
         for piece in pieces:
             if len(piece) > 1:
-                yield loose(piece)
+                forms.setdefault(loose(piece), line)
                 if (host := host_of(piece)) is not None:
-                    yield loose(host)
+                    forms.setdefault(loose(host), line)
     if "/" in core or "&" in core:
-        yield from (loose(part) for part in _URL_PARTS.split(core) if len(part) >= _URL_PART_LEAST)
+        for part in _URL_PARTS.split(core):
+            if len(part) >= _URL_PART_LEAST:
+                forms.setdefault(loose(part), line)
     if core.endswith(("'s", "\u2019s")):
-        yield loose(core[:-2])
+        forms.setdefault(loose(core[:-2]), line)
 
 
 def _decoded(core: str) -> Iterable[str]:

@@ -21,7 +21,7 @@ from itertools import islice
 from typing import TypeVar
 
 from ....sandbox.job import Json
-from ...base.host_work import checked
+from ...base.host_work import Kind, checked, in_thread
 from ...base.lru import Lru
 from .parties import key_has_form
 from .reading import Found, exact, host_of, loose, number
@@ -33,6 +33,8 @@ VALUES_MAX = 20_000
 """Values of a conversation in each form; of more the oldest are dropped, and what is not known then counts as text."""
 ANSWERS_MAX = 10_000
 """Answers of a conversation, sessions that read texts, and texts that gave orders; the oldest are dropped likewise."""
+UNREAD_CHARS_MAX = 1_000_000
+"""Characters of texts that a conversation has not read yet: most runs write to nobody, and need no look."""
 RUNS_MAX = 1_000
 """Runs of a conversation that are not read from the journal again."""
 _LOOK_SECONDS = 600.0
@@ -120,6 +122,15 @@ def shown_call(tool: str, arguments: Mapping[str, Json]) -> str:
     return f"{tool}({told if len(told) <= _SHOWN_CHARS else told[:_SHOWN_CHARS] + '…'})"
 
 
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """A text whose names were not asked for yet; `look` reads them, and blocks."""
+
+    answer: int
+    chars: int
+    look: Callable[[], Found]
+
+
 class Conversation:
     """What one caller read and wrote. Changed from one thread at a time; others may look values up meanwhile."""
 
@@ -130,6 +141,8 @@ class Conversation:
         self._written: dict[int, float] = {}
         """What programs named and calls were given, and when."""
         self._answers: dict[int, Sighted] = {}
+        self._unread: dict[int, _Unread] = {}
+        """By the digest of the call and the text: what is read again is one of these."""
         self._number = 0
         self._text_at: dict[str | None, tuple[float, int]] = {}
         """When free text was last read, in each session, and by which answer."""
@@ -149,27 +162,53 @@ class Conversation:
 
     def note(self, sighted: Sighted, found: Found) -> None:
         """Take what an answer named."""
-        self._is_cut |= not found.is_whole
-        if not (found.fields or found.texts or found.has_text or found.gives_orders):
-            return
+        if not found.is_whole or found.fields or found.texts or found.has_text or found.gives_orders:
+            self._take(self._answer(sighted, found), found)
+
+    async def note_unread(self, sighted: Sighted, text: str, glanced: Found, look: Callable[[], Found]) -> None:
+        """Take a text that is read when a source is first asked for, or `UNREAD_CHARS_MAX` have come after it."""
+        answer = self._answer(sighted, glanced)
+        key = self.digest(f"{sighted.called}\0{text}".encode("utf-8", "surrogatepass"))
+        same = self._unread.get(key)
+        if same is None or not self._counts(same.answer, sighted.session):
+            self._unread.pop(key, None)
+            self._unread[key] = _Unread(answer, len(text), look)
+            await self.read_up(UNREAD_CHARS_MAX)
+
+    async def read_up(self, most: int = 0) -> None:
+        """Read the texts that were not read yet, the oldest first, until no more than so many characters are left."""
+        while self._unread and sum(each.chars for each in self._unread.values()) > most:
+            key, each = next(iter(self._unread.items()))
+            found = await in_thread(Kind.ANSWERS, each.look, charged=False)
+            if self._unread.get(key) is each:  # else it was erased, or another call has read it too
+                del self._unread[key]
+                self._take(each.answer, found)
+
+    def _answer(self, sighted: Sighted, found: Found) -> int:
+        """Take an answer, but for what it names; return its number."""
         self._number += 1
-        number_ = self._number
-        self._answers[number_] = replace(sighted, gives_orders=found.gives_orders)
-        for each in found.fields:
-            self._fields.pop(each, None)  # the newest stand last
-            self._fields[each] = number_
-        for each, line in found.texts.items():
-            first = self._texts.pop(each, None)  # the first sighting that counts is kept
-            counts = first is not None and self._counts(first[0], sighted.session)
-            self._texts[each] = first if first is not None and counts else (number_, line)
+        self._answers[self._number] = replace(sighted, gives_orders=found.gives_orders)
         if found.has_text:
             self._text_at.pop(sighted.session, None)
-            self._text_at[sighted.session] = sighted.at, number_
+            self._text_at[sighted.session] = sighted.at, self._number
         if found.gives_orders:
             self.orders[sighted.called] = sighted.at
-        self._is_cut |= _drop_oldest(self._fields, VALUES_MAX) | _drop_oldest(self._texts, VALUES_MAX)
         self._is_cut |= _drop_oldest(self._answers, ANSWERS_MAX) | _drop_oldest(self._text_at, ANSWERS_MAX)
         self._is_cut |= _drop_oldest(self.orders, ANSWERS_MAX)
+        return self._number
+
+    def _take(self, answer: int, found: Found) -> None:
+        self._is_cut |= not found.is_whole
+        sighted = self._answers.get(answer)
+        session = None if sighted is None else sighted.session
+        for each in found.fields:
+            self._fields.pop(each, None)  # the newest stand last
+            self._fields[each] = answer
+        for each, line in found.texts.items():
+            first = self._texts.pop(each, None)  # the first sighting that counts is kept
+            is_first = first is not None and first[0] < answer and self._counts(first[0], session)
+            self._texts[each] = first if first is not None and is_first else (answer, line)
+        self._is_cut |= _drop_oldest(self._fields, VALUES_MAX) | _drop_oldest(self._texts, VALUES_MAX)
 
     def name(self, values: Iterable[object]) -> None:
         """Take values that a program or a call named."""
@@ -198,6 +237,7 @@ class Conversation:
             self._fields = {each: answer for each, answer in self._fields.items() if answer not in gone}
             self._texts = {each: place for each, place in self._texts.items() if place[0] not in gone}
             self._answers = {each: sighted for each, sighted in self._answers.items() if each not in gone}
+            self._unread = {key: each for key, each in self._unread.items() if each.answer not in gone}
 
     def drop_before(self, moment: float) -> None:
         """Forget what is older, but answers to sessions that were at work since; it looks now and then."""
@@ -375,10 +415,10 @@ def literals_of(code: str) -> list[str]:
 
 def _drop_oldest(kept: dict[_K, _V], most: int) -> bool:
     """Drop what is beyond so many entries, and return whether that was any."""
-    is_full = len(kept) > most
-    while len(kept) > most:
-        del kept[next(iter(kept))]
-    return is_full
+    oldest = [*islice(kept, max(len(kept) - most, 0))]  # to look for the first one each time is quadratic
+    for each in oldest:
+        del kept[each]
+    return bool(oldest)
 
 
 def _form(value: object) -> bytes:

@@ -15,9 +15,7 @@ from ...base.identity import DEFAULT_TENANT
 from ...base.terminal_escaping import one_line
 from ...governance.scopes import principal_of
 from ...use_cases.journal.transcript import Transcript, elapsed_ms, moment
-from ...use_cases.runs.background.background import run_state
 from ...use_cases.runs.background.background_listing import ListedRun
-from ...use_cases.runs.background.background_reports import answer_told, pages_at
 from ...use_cases.runs.hidden_transcripts import hidden_list
 from .command import AuditedAs, Group
 from .opened import OpenedHome, home_of_run, opened_homes
@@ -51,7 +49,12 @@ def list_(
         raise UsageError(f"--failed lists what was denied, and not what is {outcome}. Leave one of the two out.")
     wanted = "denied" if failed else outcome or "waiting"
     began = 0.0 if since is None else moment_of(since, "--since")
-    told = told_approvals(here, wanted, who=who, tool=tool, since=began, pages=None if url is None else pages_at(url))
+    pages = None
+    if url is not None:
+        from ...use_cases.runs.background.background_reports import pages_at
+
+        pages = pages_at(url)
+    told = told_approvals(here, wanted, who=who, tool=tool, since=began, pages=pages)
     none = "No run waits for an answer." if wanted == "waiting" else "There are no questions that fit."
     return Output({"count": len(told), "approvals": told}, approval_lines(told) if told else none)
 
@@ -117,7 +120,12 @@ def show(here: Here, approval: str) -> Output:
 
 def _waiting(home: OpenedHome, pages: str | None) -> Iterator[ListedRun]:
     store, tenant = home.journal.background(), home.home.tenant
-    for state in map(run_state, store.waiting(most=_LISTED_MAX)):
+    waiting = store.waiting(most=_LISTED_MAX)
+    if not waiting:
+        return
+    from ...use_cases.runs.background.background_reports import run_state  # it brings questions and all that runs code
+
+    for state in map(run_state, waiting):
         if (approval := state.approval) is None:
             continue
         _, program = _program(home, state.run_id)
@@ -203,6 +211,8 @@ def _read_id(asked: str) -> tuple[str, int]:
 def _answered(
     here: Here, asked: str, *, approves: bool, reason: str, refuse: str = "", covers: str | None = None
 ) -> Output:
+    from ...use_cases.runs.background.background_reports import answer_told, run_state
+
     run_id, number = _read_id(asked)
     with home_of_run(here, run_id) as home:
         store = home.journal.background()
@@ -222,6 +232,8 @@ def _answered(
 
 
 def _why_answered(home: OpenedHome, asked: str) -> str:
+    from ...use_cases.runs.background.background_reports import run_state
+
     run_id, number = _read_id(asked)
     answered = run_state(home.journal.background().state(run_id)).answer_to(number)
     why = "its run ended, or never asked it" if answered is None else f"it was {answered}"

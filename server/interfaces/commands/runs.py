@@ -14,8 +14,6 @@ from ....sandbox.job import Json
 from ...base.errors import Exit, UsageError
 from ...base.settings import Settings
 from ...base.terminal_escaping import one_line
-from ...governance.caller import Caller
-from ...governance.questions import Question, Reply, reply_of
 from ...use_cases.runs.background.background_listing import (
     STATUSES,
     ListedRun,
@@ -33,6 +31,7 @@ from .terminal import Here, Output, moment_of, print_error, read_source, report_
 
 if TYPE_CHECKING:
     from ....skills_db.journal.records import StoredJournal
+    from ...governance.questions import Question, Reply
     from ...use_cases.journal.transcript import Transcript
 
 _SHOWN_CHARS = 500
@@ -128,6 +127,7 @@ async def replay(here: Here, run: str, *, edit: str | None = None) -> Output:
     run: the run_id of a report or of `sealab runs list`
     edit FILE: run this code instead, - for stdin; from its first new call on, calls are made
     """
+    from ...governance.caller import Caller
     from ...use_cases.runs import replay as use_case
 
     code = None if edit is None else read_source(edit)
@@ -187,6 +187,8 @@ def cancel_(here: Here, run: str) -> Output:
 
 async def _ask(question: Question) -> Reply:
     """Ask on the terminal; only a plain yes is one, and it covers the least."""
+    from ...governance.questions import reply_of
+
     print_error(f"{question.text}\nApprove? [y/N]")
     answer = await asyncio.to_thread(sys.stdin.readline)
     return reply_of(approves=answer.strip().lower() in {"y", "yes"}, choice=next(iter(question.choices), ""))

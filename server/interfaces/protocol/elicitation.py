@@ -150,6 +150,7 @@ class _Suspended:
     task: asyncio.Task[CallToolResult] | None = None
     questions: dict[str, _Question] = field(default_factory=dict)
     asked: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once there are questions, or the work has ended."""
     dropping: asyncio.TimerHandle | None = None
     """Has it no more be joined after a while."""
     sizes: dict[str, int] = field(default_factory=dict)
@@ -271,6 +272,7 @@ class Elicitations:
             self._bound(sent)
             self.sent.append(held)
             held.task.add_done_callback(lambda _task: self._drop(held))
+        held.task.add_done_callback(lambda _task: held.asked.set())
         return await self._next(held)
 
     async def _joined(self, context: Context[Any, Any], sent: SentCall) -> CallToolResult | None:
@@ -358,14 +360,13 @@ class Elicitations:
     async def _next(self, held: _Suspended) -> CallToolResult:
         """Wait for the end of the work, or return its next questions, which the SDK takes in place of its result."""
         assert held.task is not None
-        asked = asyncio.ensure_future(held.asked.wait())
         peer = held.newest = Peer.of(held.context.request_context.request)
         held.peers.add(peer)
         if held.sent is not None:
             peer.runs.add(held.task)
             peer.left.append(lambda: self._drop(held))
         try:
-            await asyncio.wait({held.task, asked}, return_when=asyncio.FIRST_COMPLETED)
+            await held.asked.wait()
             await _settled(held)
             if held.task.done() and not held.task.cancelled():
                 return await held.task
@@ -378,7 +379,6 @@ class Elicitations:
                     self.sent.remove(held)
             raise
         finally:
-            asked.cancel()
             held.peers.discard(peer)
             peer.runs.discard(held.task)
         held.asked.clear()

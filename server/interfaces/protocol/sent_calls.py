@@ -60,15 +60,22 @@ class SentCall:
     """How much a call with a key asks for, of which `asked` is a digest."""
 
     @classmethod
-    def of(cls, context: Context[Any, Any], caller: Caller, **asked: object) -> SentCall:
-        """Return that of a request. Raises `RequestRefused` for a key that cannot be one."""
-        key = (context.request_context.meta or {}).get(IDEMPOTENCY_KEY)
+    def of(cls, context: Context[Any, Any], caller: Caller, asking: Callable[[], dict[str, object]]) -> SentCall | None:
+        """Return that of a request; None where none joins it: without a key and a stream of its own that may break.
+
+        Raises `RequestRefused` for a key that cannot be one.
+        """
+        request = context.request_context
+        key = (request.meta or {}).get(IDEMPOTENCY_KEY)
         if key is not None and not (isinstance(key, str) and 0 < len(key) <= _KEY_CHARS_MAX):
             raise RequestRefused(
                 f"The {IDEMPOTENCY_KEY} in _meta is no key. Give a text of 1 to {_KEY_CHARS_MAX} characters, another "
                 "for each call, and the same one to send a call again."
             )
-        connection = connection_of(context.request_context) or ""
+        if key is None and request.request is None:
+            return None
+        asked = asking()
+        connection = connection_of(request) or ""
         source = (caller.identity.credential, connection)
         if key is None:
             return cls(caller, source, asked, None)

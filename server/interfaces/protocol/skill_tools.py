@@ -127,8 +127,9 @@ class SkillTools:
         """Run a skill."""
         caller, connection = caller_of(ctx.request_context), connection_of(ctx.request_context)
         given = cast("dict[str, Json]", arguments)
-        sent = SentCall.of(ctx, caller, skill=[name, given, version, timeout_seconds, memory_mb, format])
-        run_id = sent.run_id
+        asked = [name, given, version, timeout_seconds, memory_mb, format]
+        sent = SentCall.of(ctx, caller, lambda: {"skill": asked})
+        run_id = None if sent is None else sent.run_id
         request = RunSkillRequest(name, given, version, timeout_seconds, memory_mb, caller=caller, run_id=run_id)
 
         async def run(client: Client) -> CallToolResult:

@@ -9,10 +9,10 @@ from typing import NotRequired, cast
 import anyio.to_thread
 from typing_extensions import TypedDict
 
-from ....sandbox.confine.levels import LayerFinding, Level, Probe
 from ....sandbox.host.pool import PoolStats
 from ....sandbox.host.repl_sessions import SessionState
 from ....sandbox.job import Isolation, SessionVariable
+from ....sandbox.levels import LayerFinding, Level, Probe
 from ....skills_db.errors import SkillsDbError
 from ...app import App
 from ...base.errors import HostWorkBusy

@@ -155,14 +155,18 @@ class _Runs:
     ) -> CallToolResult:
         app, caller, connection = self.app, request.caller, connection_of(ctx.request_context)
         session = None if request.session is None else session_of(caller.scope, request.session)
-        asked = request_told(replace(request, caller=LOCAL))
-        sent = SentCall.of(ctx, caller, code=asked, background=request.background, form=form)
-        request = replace(request, run_id=sent.run_id)
+
+        def asking() -> dict[str, object]:
+            code = request_told(replace(request, caller=LOCAL))
+            return {"code": code, "background": request.background, "form": form}
+
+        sent = SentCall.of(ctx, caller, asking)
+        run_id = None if sent is None else sent.run_id
 
         async def run(client: Client) -> CallToolResult:
             if request.background:
-                return self.answers.of_state(await app.background.submit(request), connection)
-            asked = replace(request, caller=client.asking(caller))
+                return self.answers.of_state(await app.background.submit(replace(request, run_id=run_id)), connection)
+            asked = replace(request, run_id=run_id, caller=client.asking(caller))
             execution = await executed_or_parked(app.executor, app.background, asked, progress=client.progress)
             if isinstance(execution, RunState):
                 return self.answers.of_state(execution, connection)

@@ -46,6 +46,8 @@ def master_key(
     if setting is not None:
         return _from_setting(setting)
     file = home / FILE_NAME
+    with suppress(FileNotFoundError):
+        return _from_file(file)
     ring = _Keyring.of_this_machine(str(home.resolve())) if keyring else None
     kept = _kept(file, ring)
     if kept is None and is_needed():

@@ -21,7 +21,7 @@ from ...base.host_call import Answer, Answers, HostCall
 from ...base.host_work import Kind, in_thread
 from ...base.settings import Profile
 from ...governance.provenance.judging import UNJUDGED, JudgedCall, judged
-from ...governance.provenance.reading import Digest, Found, loose, number, read
+from ...governance.provenance.reading import Digest, Found, glanced, loose, number, read
 from ...governance.provenance.sightings import (
     WINDOW_SECONDS,
     Conversation,
@@ -119,11 +119,15 @@ class RunSources:
         elif name in _FILES:
             tool, asked, is_text = "read_file", {"filename": arguments.get("filename")}, True
             value = _text_of(value, arguments)
-        look = partial(_new_in, value, asked, self.conversation.digest, is_text=is_text)
+        sighted = Sighted(shown_call(tool or name, asked), self.run_id, self.session, time.time() if at is None else at)
+        read_whole = partial(_new_in, value, asked, self.conversation.digest, is_text=is_text)
+        look = partial(glanced, value) if isinstance(value, str) else read_whole
         is_small = is_light(cast("Json", [value, asked]))
         found = look() if is_small else await in_thread(Kind.ANSWERS, look, charged=False)
-        sighted = Sighted(shown_call(tool or name, asked), self.run_id, self.session, time.time() if at is None else at)
-        self.conversation.note(sighted, found)
+        if isinstance(value, str):
+            await self.conversation.note_unread(sighted, value, found, partial(read_whole, is_glanced=True))
+        else:
+            self.conversation.note(sighted, found)
         if found.gives_orders:
             self.orders[sighted.called] = None
 
@@ -157,8 +161,12 @@ class RunSources:
     async def caught_up(self) -> None:
         """Take what other processes journaled of the conversation, and drop what was erased: once in a while.
 
-        Where the journal cannot be read, what is not known counts as text.
+        Then what was not read yet is read. Where the journal cannot be read, what is not known counts as text.
         """
+        await self._journaled_since()
+        await self.conversation.read_up()
+
+    async def _journaled_since(self) -> None:
         if self.earlier is None or not self.conversation.is_behind():
             return
         known = self.conversation.known_runs
@@ -222,9 +230,11 @@ def text_of(*texts: str, values: Sequence[Json] = ()) -> Callable[[str], bool]:
     return lambda text: text.casefold() in folded()
 
 
-def _new_in(value: Json, asked: Mapping[str, Json], digest: Digest, *, is_text: bool) -> Found:
+def _new_in(
+    value: Json, asked: Mapping[str, Json], digest: Digest, *, is_text: bool, is_glanced: bool = False
+) -> Found:
     """Return what an answer names, without what the call was given."""
-    found = read(value, digest, is_text=is_text)
+    found = read(value, digest, is_text=is_text, is_glanced=is_glanced)
     for each in leaves(dict(asked)):
         for form in (loose(str(each)), number(each)):
             if form is not None:

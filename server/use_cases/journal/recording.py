@@ -194,10 +194,11 @@ class RunJournal:
             self.broken_off(Status.CANCELLED.value, outcome.isolation.value, called)
             raise
         size = size_of(outcome.result) + len(told["output"]) + len(told["stderr"])
-        self._writer.add(self._run, record=partial(_end_record, cast("Json", told)), count=size)
+        record = partial(_end_record, cast("Json", told))
         how = outcome.status.value, outcome.isolation.value, called, time.time()
         reason = None if outcome.error is None else _reason(outcome.error)
-        self._writer.add(self._run, end=partial(self._end, *how, times=self._times(outcome), reason=reason))
+        end = partial(self._end, *how, times=self._times(outcome), reason=reason)
+        self._writer.add(self._run, record=record, end=end, count=size)
         return self._run.lost
 
     def broken_off(self, status: str, isolation: str, called: Iterable[Called]) -> None:

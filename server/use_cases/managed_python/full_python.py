@@ -21,9 +21,9 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from ....sandbox.confine.levels import Level
 from ....sandbox.installing import modules_in
 from ....sandbox.job import Isolation
+from ....sandbox.levels import Level
 from ...base.errors import SettingsError
 from ...base.home import Home
 from ...base.settings import Settings, Switch

@@ -16,7 +16,9 @@ from ...base.host_work import Kind, ended_within, in_thread
 from ...privacy.gates.run_gate import EndedRun
 from .truncation import SHOWN_CHARS, Fitted, fit, fits
 
-_AFTER_SECONDS = 0.05
+_AFTER_SECONDS = 0.5
+_MANY = 32
+"""So many that wait are kept before that; whoever reads one has all kept first."""
 _AGAIN_SECONDS = 1.0
 """How long what could not be kept waits until it is tried again."""
 _CLOSING_SECONDS = 10.0
@@ -38,6 +40,9 @@ class RunKeeper:
         """Archive a run of `owner` a moment from now; False where the archive has to be asked to keep it at once."""
         if self._closed or not self.archive.keep_soon(run_id, owner=owner, code=code):
             return False
+        if self.archive.waiting >= _MANY and self._timer is not None:
+            self._timer.cancel()
+            self._begin()
         self._flush_in(_AFTER_SECONDS)
         return True
 

@@ -192,7 +192,7 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
         more=kept_files({_file_named(name): data for name, data in request.files.items()}, last),
     )
     if context.executor.settings.provenance is Switch.ON:
-        draft = _with_sources(draft, context.executor.conversations.of(request.caller.scope))
+        draft = await _with_sources(draft, context.executor.conversations.of(request.caller.scope))
     _refuse_too_much(draft)
     noted = await name_noted(context, request.caller, draft.name)
     await _judge_publishing(context, request.caller, draft.name, draft.tags)
@@ -302,8 +302,9 @@ def _file_named(filename: str) -> str:
     return str(name)
 
 
-def _with_sources(draft: SkillDraft, conversation: Conversation) -> SkillDraft:
+async def _with_sources(draft: SkillDraft, conversation: Conversation) -> SkillDraft:
     """Return a draft that says which of its literals stand only in texts that were read, and in which."""
+    await conversation.read_up()
     texts = conversation.in_texts(literals_of(draft.code))
     return replace(draft, extra={**draft.extra, FROM_TEXTS: cast("Json", texts)}) if texts else draft
 

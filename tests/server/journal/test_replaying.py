@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealab.sandbox.confine.levels import Level
 from sealab.sandbox.errors import HostCallError
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.job import Job, Json, Limits, Outcome, Status
+from sealab.sandbox.levels import Level
 from sealab.server.base.host_call import Answer, HostCall, for_worker
 from sealab.server.use_cases.journal.replaying import DIVERGED, OUTCOME_UNKNOWN, RecordedCall, RunReplay, recorded_calls
 from sealab.skills_db.journal.records import Record, RecordKind

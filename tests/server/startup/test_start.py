@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import importlib
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -80,6 +82,35 @@ def test_the_command_line_imports_no_more_than_it_needs_to_say_what_its_commands
     done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, check=True, text=True)
     assert "usage: sealab" in done.stdout
     assert not {*done.stderr.split()} & {"_hashlib", "asyncio", "pydantic", "secrets", "sqlite3", "typing_extensions"}
+
+
+_LISTS = """
+import sys
+from sealab.server.cli import main
+for each in ("runs", "approvals"):
+    main([each, "list"])
+print(*sys.modules, file=sys.stderr)
+"""
+
+
+def test_commands_that_list_things_import_nothing_that_runs_code_or_asks_somebody(tmp_path: Path) -> None:
+    key = tmp_path / "vault.key"
+    key.write_text(base64.b64encode(bytes(32)).decode())
+    key.chmod(0o600)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", _LISTS],
+        capture_output=True,
+        check=True,
+        text=True,
+        env=os.environ | {"SEALAB_HOME": str(tmp_path)},
+    )
+    assert done.stdout == "There are no runs that fit.\nNo run waits for an answer.\n"
+    modules = {*done.stderr.split()}
+    assert "sqlalchemy.dialects.sqlite" in modules
+    assert not modules & {
+        *("keyring", "mcp", "psutil", "pydantic", "sealab.sandbox.confine", "sealab.sandbox.host"),
+        *("sealab.server.use_cases.runs.request", "sqlalchemy.dialects.postgresql"),
+    }
 
 
 @pytest.fixture

@@ -29,22 +29,19 @@ from ..execute import execute
 from ..request import CodeRequest, Execution, new_run_id, request_told
 from .background_reports import (
     PATH,
-    Answered,
     Approval,
-    RunProgress,
     RunState,
     answer_told,
     cancelled,
-    execution_of,
     execution_told,
-    question_of,
     question_told,
+    run_state,
 )
 from .journaled_reports import recorded
 
 if TYPE_CHECKING:
     from .....skills_db.journal.approval_links import ApprovalLink
-    from .....skills_db.journal.background_store import BackgroundState, BackgroundStore
+    from .....skills_db.journal.background_store import BackgroundStore
     from .....skills_db.journal.records import StoredJournal
     from .....skills_db.sql import Connection
     from ...journal.journal import Journal
@@ -277,29 +274,6 @@ class Background:
 
     async def _ask(self, question: Callable[[BackgroundStore], _T]) -> _T:
         return await in_thread(Kind.DATABASE, lambda: question(self.journal.background()), charged=False)
-
-
-def run_state(found: BackgroundState) -> RunState:
-    """Return what is stored of a background run as it is told."""
-    progress = found.progress
-    return RunState(
-        found.run_id,
-        found.status,
-        None if found.report is None else execution_of(found.report),
-        None if progress is None else RunProgress(float(str(progress["fraction"])), str(progress["message"])),
-        found.queued,
-        found.changed,
-        found.expires,
-        _approval(found),
-        tuple(Answered(each.number, each.choice is not None, each.at) for each in found.answers),
-    )
-
-
-def _approval(found: BackgroundState) -> Approval | None:
-    told = found.question
-    if told is None:
-        return None
-    return Approval(found.run_id, found.questions, question_of(told), str(told["scope"]))
 
 
 async def executed_or_parked(

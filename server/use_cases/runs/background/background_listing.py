@@ -16,7 +16,6 @@ from .....skills_db.journal.records import CUT, ENDED, ERASED, QUEUED, RUNNING, 
 from ....base.errors import RequestRefused
 from ....governance.scopes import principal_of
 from ...journal.transcript import Transcript, elapsed_ms, moment, summary
-from .background_reports import cancelled, execution_told
 
 if TYPE_CHECKING:
     from .....skills_db.journal.background_store import BackgroundState, BackgroundStore
@@ -165,6 +164,8 @@ def cancel(journals: JournalStore, store: BackgroundStore, run_id: str) -> tuple
         except JournalNotFound:
             raise unknown from None
         return _cancel_foreground(journals, run)
+    from .background_reports import cancelled, execution_told  # of all that runs code, where a list needs nothing of it
+
     store.cancel(run_id, execution_told(cancelled(run_id)))
     for state in _seen(store, run_id):
         if state.report is not None:

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import cast
+from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 from .....sandbox.job import Failure, Isolation, Outcome, Status
@@ -17,6 +17,9 @@ from ..images import Picture
 from ..report import Report, plain_report
 from ..request import Execution
 from ..truncation import Cut, Fitted
+
+if TYPE_CHECKING:
+    from .....skills_db.journal.background_store import BackgroundState
 
 PATH = "/approvals/"
 """Where the pages of parked questions are; a link's token follows."""
@@ -143,6 +146,29 @@ def execution_of(told: Mapping[str, object]) -> Execution:
         cast("Report", told["report"]),
         tuple(Picture(each["mime_type"], base64.b64decode(each["content"])) for each in images),
     )
+
+
+def run_state(found: BackgroundState) -> RunState:
+    """Return what is stored of a background run as it is told."""
+    progress = found.progress
+    return RunState(
+        found.run_id,
+        found.status,
+        None if found.report is None else execution_of(found.report),
+        None if progress is None else RunProgress(float(str(progress["fraction"])), str(progress["message"])),
+        found.queued,
+        found.changed,
+        found.expires,
+        _approval(found),
+        tuple(Answered(each.number, each.choice is not None, each.at) for each in found.answers),
+    )
+
+
+def _approval(found: BackgroundState) -> Approval | None:
+    told = found.question
+    if told is None:
+        return None
+    return Approval(found.run_id, found.questions, question_of(told), str(told["scope"]))
 
 
 def without_result(run_id: str, status: Status, kind: str, message: str) -> Execution:

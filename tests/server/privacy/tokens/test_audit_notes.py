@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sealab.sandbox.confine.levels import Level
+from sealab.sandbox.levels import Level
 from sealab.server import app as of_app
 from sealab.server.app import running
 from sealab.server.base.home import Home

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..errors import LevelMissing
+from .errors import LevelMissing
 
 
 class Level(StrEnum):
