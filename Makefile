@@ -170,8 +170,9 @@ skills-public: setup ## Public Agent Skills in SOURCES, one folder for each coll
 	@test -n "$(SOURCES)" || { echo "say SOURCES=/path/to/folder: one folder for each collection of skills" >&2; exit 2; }
 	$(BIN)/python -m tests.benchmarks.skills_public $(SOURCES) $(ARGS)
 
-bench-agents: upstreams ## Forty tasks on real servers, by direct calls and by programs: tokens read, calls and time
+bench-agents: upstreams ## Forty tasks on real servers, by direct calls and by programs, and thirty chores with skills and without: tokens, calls and time
 	$(BIN)/python tests/benchmarks/agents.py
+	$(BIN)/python -m tests.benchmarks.agent_chores
 
 bench-data: science ## Forty tasks of data work beside plain CPython, the same with PRIVACY=auto, and what spares cost (ARGS: --rounds, --isolation)
 	$(BIN)/python -m tests.benchmarks.data_work.bench $(SCIENCE_PYTHON) $(ARGS)

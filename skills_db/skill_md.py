@@ -137,8 +137,11 @@ def files_in(extra: Mapping[str, Json]) -> dict[str, bytes]:
     return files | {path: base64.b64decode(data) for path, data in assets.items()}
 
 
-def read(folder: str, files: Mapping[str, bytes]) -> PortableSkill:
-    """Return the skill of a folder: its function, or a folder of others. Raises `SkillRefused` for what is neither."""
+def read(folder: str, files: Mapping[str, bytes], *, as_folder: bool = False) -> PortableSkill:
+    """Return the skill of a folder: its function, or a folder of others. Raises `SkillRefused` for what is neither.
+
+    With `as_folder` it is a folder of others even where its code could be a function, unless sealab exported it.
+    """
     assets = {path: base64.b64encode(data).decode() for path, data in files.items() if _is_asset(path, data)}
     texts = {path: _text(path, data) for path, data in files.items() if path not in assets}
     manifest = texts.get(MANIFEST)
@@ -153,7 +156,7 @@ def read(folder: str, files: Mapping[str, bytes]) -> PortableSkill:
     )
     tags = cast("list[Json]", _loaded(metadata.pop(_TAGS, None), list) or [])
     script = _script_of(name, texts)
-    if not is_ours and (script is None or (body.strip() and not _defines(texts[script], name))):
+    if not is_ours and (script is None or (body.strip() and (as_folder or not _defines(texts[script], name)))):
         if not body.strip() and not any(path.endswith(".py") for path in texts):
             raise SkillRefused(f"The skill {folder!r} has neither instructions nor a Python script. It was left out.")
         return PortableSkill(

@@ -191,6 +191,9 @@ class SkillStore:
                 self._summaries, self._summarized = MappingProxyType(dict(sorted(summaries.items()))), number
             return self._summaries
 
+    own_summaries = summaries
+    """What `summaries` returns of this store alone, where that has others' too."""
+
     def archived(self, words: str = "", tag: str | None = None, limit: int | None = 50) -> SkillPage:
         """Return the first archived skills that have all words and the tag, in the order of names."""
         wanted = words.casefold().split()
@@ -292,6 +295,7 @@ class SkillStore:
                 raise SkillNotFound(f"There is no deleted skill {name!r} to restore. `list_skills` names the others.")
             live = max(skill.live_version or 0, numbers[-1])
             connection.execute(_change(skill, live_version=live, revision=revision))
+            self.changes += 1
             return numbers
 
     def purge(self, name: str | None = None, *, deleted_before: datetime | None = None) -> int:

@@ -16,10 +16,12 @@ from ....skills_db.tokens import TokenStore
 from ...base.errors import RequestRefused, UsageError
 from ...base.identity import Right
 from ...governance.audit.trail import AuditKind
+from ...governance.rights import TOOLS
 from ...use_cases.runs import replay as replaying
 from ...use_cases.runs.background.background_listing import check_replayable
 from ...use_cases.runs.request import CodeRequest
 from ...use_cases.skills import use_cases as skills
+from ...use_cases.skills.schedules import ScheduleRequest
 from ..commands.opened import home_of_run
 from ..commands.runs import runs
 from ..commands.servers import servers
@@ -120,6 +122,35 @@ async def _runs_save(view: View) -> tuple[Data, str | None]:
     return cast("Data", saved), f"skills/{saved['name']}"
 
 
+async def _skills_archive(view: View) -> tuple[Data, str | None]:
+    return await _archived(view, archived=True), "review"
+
+
+async def _skills_restore(view: View) -> tuple[Data, str | None]:
+    return await _archived(view, archived=False), "review"
+
+
+async def _archived(view: View, *, archived: bool) -> Data:
+    name = view.named["skill"]
+    await skills.archive(view.app.skills, name, archived=archived, caller=view.viewer.caller)
+    return {"name": name, "archived": archived}
+
+
+async def _schedules_add(view: View) -> tuple[Data, str | None]:
+    """Say yes to the newest version of a schedule's skill, and have a paused one go on."""
+    request = ScheduleRequest(view.named["schedule"], caller=view.viewer.caller)
+    return cast("Data", await view.app.schedules.add(request)), "schedules"
+
+
+async def _schedules_run(view: View) -> tuple[Data, str | None]:
+    run_id = await view.app.schedules.run(view.named["schedule"], view.viewer.caller)
+    return {"run_id": run_id}, f"runs/{run_id}"
+
+
+async def _schedules_remove(view: View) -> tuple[Data, str | None]:
+    return cast("Data", await view.app.schedules.remove(view.named["schedule"], view.viewer.caller)), "schedules"
+
+
 async def _approvals_answer(view: View) -> tuple[Data, str | None]:
     told = await view.listed(lambda here: answered(view, here, view.named["approval"]))
     for each in (view.app, view.operators):
@@ -179,12 +210,19 @@ def _act(path: str, needs: tuple[Right, ...], does: Callable[[View], Awaitable[t
 
 _RUN = "runs/(?P<run>[0-9a-z]{1,64})"
 _SERVER = "servers/(?P<server>[^/]{1,200})"
+_SKILL = "skills/(?P<skill>[^/]{1,200})"
+_SCHEDULE = r"schedules/(?P<schedule>[\w.-]{1,64})"
 _of_operator = partial(Act, needs=(Right.ADMIN,), of_operator=True)
 ACTS = (
     _act(f"{_RUN}/cancel", (Right.RUN,), _runs_cancel),
     _act(f"{_RUN}/replay", (Right.RUN,), _runs_replay),
     Act(re.compile(f"{_RUN}/reveal"), (Right.RUN, Right.PRIVACY_RESTORE), _runs_reveal, template="run.html"),
     _act(f"{_RUN}/save", (Right.RUN, Right.SKILLS_WRITE), _runs_save),
+    _act(f"{_SKILL}/archive", TOOLS["review_skills"], _skills_archive),
+    _act(f"{_SKILL}/restore", TOOLS["review_skills"], _skills_restore),
+    _act(f"{_SCHEDULE}/add", TOOLS["add_schedule"], _schedules_add),
+    _act(f"{_SCHEDULE}/run", (*TOOLS["add_schedule"], Right.RUN), _schedules_run),
+    _act(f"{_SCHEDULE}/remove", TOOLS["remove_schedule"], _schedules_remove),
     Act(
         re.compile(r"approvals/(?P<approval>[0-9a-z]{1,64}\.[0-9]{1,9})"),
         (Right.APPROVE,),
@@ -208,7 +246,7 @@ ACTS = (
 def leave_line(act: Act, view: View, outcome: str) -> None:
     """Note an act in the audit log."""
     named: Mapping[str, str] = view.named
-    details = {name: each for name, each in named.items() if name in {"server", "token"}} | {
+    details = {name: each for name, each in named.items() if name in {"server", "token", "schedule"}} | {
         "command": f"console {act.name}"
     }
     run = named.get("run") or named.get("approval", "").partition(".")[0]

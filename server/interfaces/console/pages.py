@@ -20,8 +20,10 @@ from ...base.errors import RequestRefused, UsageError
 from ...base.identity import DEFAULT_TENANT, Right
 from ...base.settings import shown_settings, sources_of
 from ...governance.audit.audit_log import audit_store
+from ...governance.rights import TOOLS
 from ...use_cases.runs.background.background_listing import STATUSES, RunFilter
 from ...use_cases.skills import use_cases as skills
+from ...use_cases.skills.review import review
 from ...use_cases.upstream_tools import discovery
 from ..commands.audit import line_told
 from ..commands.opened import HereInServer, home_of_run
@@ -48,7 +50,8 @@ _OF_SERVER = ("disk", "shares")
 class Page:
     """One page: where it is, its template and title, who may see it, and what makes what it shows.
 
-    It takes any of `needs`; one `of_operator` the operator's right. What has a title in the menu is `listed` there.
+    It takes any of `needs`, or `all_of` them; one `of_operator` the operator's right. What has a title in the menu is
+    `listed` there.
     """
 
     path: re.Pattern[str]
@@ -58,10 +61,13 @@ class Page:
     shows: Callable[[View], Awaitable[Data]]
     of_operator: bool = False
     menu: str = ""
+    all_of: bool = False
 
     def is_for(self, view: View) -> bool:
         """Return whether its viewer may see it."""
-        return view.viewer.is_operator if self.of_operator else view.viewer.may(*self.needs)
+        if self.of_operator:
+            return view.viewer.is_operator
+        return (all if self.all_of else any)(map(view.viewer.identity.may, self.needs))
 
 
 async def _now(view: View) -> Data:
@@ -182,6 +188,16 @@ def _number(view: View, name: str) -> int | None:
     return None if given is None else int(given)
 
 
+async def _review(view: View) -> Data:
+    found = await review(view.app.skills, view.viewer.caller)
+    archived = await skills.listed(view.app.skills, None, None, 200, archived=True)
+    return {**found, "archived": archived["skills"]}
+
+
+async def _schedules(view: View) -> Data:
+    return cast("Data", await view.app.schedules.listed(view.viewer.caller))
+
+
 async def _privacy(view: View) -> Data:
     settings, privacy = view.operators.settings, view.app.privacy
     if privacy.is_off:
@@ -256,8 +272,7 @@ def _page(
 ) -> Page:
     is_listed = "(" not in path
     template = shows.__name__.strip("_")
-    of_operator = how.get("of_operator", False)
-    return Page(re.compile(path), title, f"{template}.html", needs, shows, of_operator, path if is_listed else "")
+    return Page(re.compile(path), title, f"{template}.html", needs, shows, menu=path if is_listed else "", **how)
 
 
 _ADMIN = (Right.ADMIN,)
@@ -271,6 +286,8 @@ PAGES = (
     _page("servers", "Servers", _ADMIN, _servers, of_operator=True),
     _page("skills", "Skills", (Right.SKILLS_READ,), _skills),
     _page(r"skills/(?P<skill>[^/]{1,200})", "Skill", (Right.SKILLS_READ,), _skill),
+    _page("review", "Review", TOOLS["review_skills"], _review, all_of=True),
+    _page("schedules", "Schedules", TOOLS["list_schedules"], _schedules),
     _page("privacy", "Privacy", _ADMIN, _privacy),
     _page("audit", "Audit", _ADMIN, _audit),
     _page("tenants", "Tenants", _ADMIN, _tenants, of_operator=True),

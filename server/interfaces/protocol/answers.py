@@ -123,7 +123,9 @@ class RunAnswers:
         self._form = form
         self._reported: Lru[tuple[str, str], list[str]] = Lru(CONNECTIONS_MAX)
 
-    def of(self, execution: Execution, connection: str | None, form: str | None = None) -> CallToolResult:
+    def of(
+        self, execution: Execution, connection: str | None, form: str | None = None, *, of_skill: bool = False
+    ) -> CallToolResult:
         """Return the answer of a run: its report and its images; `connection` is None for a request without one.
 
         A table is text in the structured content too where TOON or Markdown was asked for. What is no table says so,
@@ -133,7 +135,7 @@ class RunAnswers:
         why = None if chosen is self._form else why_json(cast("Json", report["result"]), chosen)
         if why is not None:
             report["truncated"] = {**report.get("truncated", {}), "format": Cut(note=why).to_json()}
-        text = as_text(report, chosen)
+        text = as_text(report, chosen, of_skill=of_skill)
         report["result"] = in_form(cast("Json", report["result"]), chosen)
         if "displayed" in report:
             report["displayed"] = [in_form(cast("Json", each), chosen) for each in report["displayed"]]

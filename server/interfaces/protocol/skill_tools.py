@@ -135,7 +135,7 @@ class SkillTools:
         async def run(client: Client) -> CallToolResult:
             asked = replace(request, caller=client.asking(caller))
             execution = await skills.run(self.context, asked, progress=client.progress)
-            return self.answers.of(execution, connection, format)
+            return self.answers.of(execution, connection, format, of_skill=True)
 
         return await self.conversations.hold(ctx, run, sent=sent)
 

@@ -16,7 +16,7 @@ from ....sandbox.job import Json, SourceReading
 from ....skills_db.content import TOLD_MAX_CHARS
 from ....skills_db.errors import SkillNotFound, SkillRefused, SkillsDbError
 from ....skills_db.skill_md import ORIGIN, folder_name, portable, read, written
-from ...base.errors import ServerError, SkillNameRefused, UsageError
+from ...base.errors import ServerError, SkillNameRefused, SkillUnfit, UsageError
 from ...base.host_work import Kind, in_thread
 from ...base.startup.package_names import distribution_of, installed_distributions, module_of
 from . import use_cases as skills
@@ -107,7 +107,8 @@ async def _imported(
     try:
         if isinstance(files, SkillRefused):
             raise files
-        skill = read(PurePosixPath(folder).name, files)
+        own_name = PurePosixPath(folder).name
+        skill = await _callable(context, read(own_name, files), read(own_name, files, as_folder=True))
         name = skill.name if ORIGIN not in skill.extra else await _free_name(context, skill, update=update)
         judge_name(name)
         if await context.service.ask(lambda store: is_shared(store, name)):
@@ -147,6 +148,17 @@ async def _imported(
         modules=modules,
         wants_full_python=context.executor.offer.full_python.why_not() if draft.extra.get("scripts") else None,
     )
+
+
+async def _callable(context: SkillContext, skill: PortableSkill, folder: PortableSkill) -> PortableSkill:
+    """Return a skill as a function where its code can be one, such as in the dialect, else as a folder of others."""
+    if ORIGIN in skill.extra or ORIGIN not in folder.extra:
+        return skill
+    try:
+        await _facts(context, skill.name, skill)
+    except SkillUnfit:
+        return folder
+    return skill
 
 
 async def _facts(context: SkillContext, name: str, skill: PortableSkill) -> SkillFacts:

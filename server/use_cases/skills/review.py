@@ -81,7 +81,7 @@ class Review(TypedDict):
 
 
 async def review(context: SkillContext, caller: Caller = LOCAL) -> Review:
-    """Look at all skills that are not archived. Recorded answers are compared where the caller may call the tool.
+    """Look at all own skills that are not archived. Recorded answers are compared where the caller may call the tool.
 
     Raises `SkillsDbError`.
     """
@@ -113,7 +113,7 @@ def lines_of(found: Review) -> list[str]:
 
 
 def _held(store: SkillStore) -> tuple[list[StoredSkill], int]:
-    names = list(store.summaries())
+    names = list(store.own_summaries())
     return [store.load(name) for name in names[:SKILLS_MAX]], len(names)
 
 

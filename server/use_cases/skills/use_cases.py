@@ -468,6 +468,13 @@ async def delete(context: SkillContext, name: str, *, caller: Caller = LOCAL) ->
     return DeletedSkill(name=name, deleted_versions=len(versions))
 
 
+async def archive(context: SkillContext, name: str, *, archived: bool = True, caller: Caller = LOCAL) -> None:
+    """Take a skill out of lists and searches, or put it back. Raises as `delete`."""
+    skill = await stored(context, name)
+    await _judge_publishing(context, caller, name, skill.draft.tags)
+    await context.service.ask(lambda store: store.archive(name, archived=archived))
+
+
 async def name_noted(context: SkillContext, caller: Caller, name: str) -> str:
     """Return the name of a skill as the audit log has it: what a model chose may be personal. Raises `PrivacyFailed`.
 

@@ -166,7 +166,15 @@ def test_import_reads_the_skills_of_other_agents_and_runs_nothing(home: Path, tm
     (tmp_path / ".claude" / "skills" / "talk" / "SKILL.md").write_text(
         "---\nname: talk\ndescription: d\n---\nSay hi.\n"
     )
-    talk, count = told(home, "import", str(tmp_path))["skills"]
+    mean = tmp_path / ".claude" / "skills" / "table-mean"  # a function of its name, which only full Python can have
+    (mean / "scripts").mkdir(parents=True)
+    (mean / "SKILL.md").write_text("---\nname: table-mean\ndescription: d\n---\nRun it.\n")
+    (mean / "scripts" / "table_mean.py").write_text(
+        "import odd_module\ndef table_mean(): ...\nif __name__ == '__main__': table_mean()\n"
+    )
+    whole, talk, count = told(home, "import", str(tmp_path))["skills"]
+    assert (whole["name"], whole["refused"], whole["scripts"]) == ("table_mean", None, ["table_mean_script"])
+    skills(home, "delete", "table_mean")
     assert (talk["name"], talk["brought"], talk["scripts"]) == ("talk", {"files": 1}, [])
     said = json.loads(run(home, "talk").stdout)
     assert said.startswith("[SKILL.md of the skill talk, which others wrote: no word of the user.]")

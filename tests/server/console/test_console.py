@@ -183,7 +183,7 @@ def test_a_page_takes_its_scope_and_those_of_the_server_the_operators(team: Team
     person, admin = team.member("ann"), team.member("admin")
     shown = person.page()
     for name in MENU:
-        allowed = name in {"runs", "approvals", "tools", "skills"}
+        allowed = name in {"runs", "approvals", "tools", "skills", "review", "schedules"}
         assert (name, person.opened(f"/{name}", **JSON).status_code) == (name, 200 if allowed else 403)
         assert (f'href="/console/{name}"' in shown) is allowed
         assert admin.opened(f"/{name}", **JSON).status_code == (403 if name in of_operator else 200)
@@ -311,6 +311,75 @@ def test_a_run_is_replayed_edited_and_saved_and_a_tool_is_tried(team: Team) -> N
     told = person.told(tried.headers["location"].removeprefix("/console"))
     assert told["end"]["result"] == "saw b"
     assert person.sent("/tools/notes.look/try", {"arguments": "[1]"}).status_code == 400
+
+
+def saved(team: Team, name: str, skill: str, code: str = "", **more: object) -> None:
+    code = (
+        code or f"def {skill}(text: str) -> str:\n    'Return the words of a text in reverse order.'\n    return text"
+    )
+    assert not (told := team.agent(name).call("save_skill", name=skill, code=code, **more)).failed, told.said
+
+
+def test_what_the_review_proposes_is_archived_and_restored_by_who_may_read_and_write_skills(team: Team) -> None:
+    for skill in ("turned", "turned_round"):
+        saved(team, "ann", skill, force=True)
+    saved(team, "operator", "published", tags=["shared"])
+    person = team.member("ann")
+    (found,) = (each for each in person.told("/review")["findings"] if each["name"].startswith("turned"))
+    assert found == {**found, "finding": "duplicate", "command": f"sealab skills archive {found['name']}"}
+    assert found["why"] in person.page("/review").replace("&#39;", "'")
+    assert what_runs(person.page("/review")) == []
+    archive = f"/skills/{found['name']}/archive"
+    assert f'action="/console{archive}"' in person.page("/review")
+    for scopes in (("skills:write",), ("skills:read", "run")):
+        lesser = member(team.url, token(team.home, "acme", "ann", *scopes, **ENV))
+        assert [lesser.opened("/review").status_code, lesser.sent(archive, {}, mark=mark_of(lesser)).status_code] == [
+            403
+        ] * 2
+    assert person.sent(archive, {}, mark="0" * 64).status_code == 403
+    assert person.sent("/skills/published/archive", {}, **JSON).status_code == 404  # it is the operator's
+    assert person.sent(archive, {}).headers["location"] == "/console/review"
+    told = person.told("/review")
+    assert [each["name"] for each in told["archived"]] == [found["name"]]
+    assert not any(each["name"].startswith("turned") for each in told["findings"])
+    assert person.sent(f"/skills/{found['name']}/restore", {}, **JSON).json() == {
+        "name": found["name"],
+        "archived": False,
+    }
+    assert found["name"] in {each["name"] for each in person.told("/skills")["skills"]}
+    helper = team.member("helper")  # of the operator's tenant, and no operator
+    assert helper.sent("/skills/published/archive", {}).status_code == 403
+    assert team.member("operator").sent("/skills/published/archive", {}).status_code == 303
+    assert helper.sent("/skills/published/restore", {}).status_code == 403
+
+
+def test_a_schedule_is_shown_said_yes_to_run_and_removed_by_its_owner(team: Team) -> None:
+    saved(team, "ann", "ticking", "def ticking() -> int:\n    'Tick.'\n    return 1")
+    added = team.agent("ann").call("add_schedule", name="ticks", skill="ticking", every="daily 04:00 UTC")
+    assert not added.failed, added.said
+    saved(team, "ann", "ticking", "def ticking() -> int:\n    'Tick.'\n    return 2")
+    person = team.member("ann")
+    (told,) = person.told("/schedules")["schedules"]
+    assert (told["version"], told["state"], "last" in told) == (1, "active", False)
+    assert told["waits"] in person.page("/schedules")
+    assert what_runs(person.page("/schedules")) == []
+    assert team.member("mate").told("/schedules")["count"] == 0
+    assert team.member("mate").sent("/schedules/ticks/remove", {}, **JSON).status_code == 400
+    assert person.sent("/schedules/ticks/add", {}).headers["location"] == "/console/schedules"
+    ran = person.sent("/schedules/ticks/run", {}).headers["location"].removeprefix("/console")
+    wait_until(lambda: person.told(ran).get("end") is not None)
+    assert person.told(ran)["end"]["result"] == 2
+    (told,) = person.told("/schedules")["schedules"]
+    assert (told["version"], "waits" in told, told["last"]["run_id"]) == (2, False, ran.removeprefix("/runs/"))
+    assert person.sent("/schedules/ticks/remove", {}, **JSON).json() == {"name": "ticks", "removed": True}
+    assert "Nothing runs at set times" in person.page("/schedules")
+
+
+def mark_of(person: Person) -> str:
+    """Return what the forms of somebody carry who may see no page with one but the way out."""
+    found = re.search(r'name="mark" value="([0-9a-f]{64})"', person.opened("/review", Accept="text/html").text)
+    assert found is not None
+    return found[1]
 
 
 def test_values_are_shown_as_the_model_saw_them_unless_a_scope_reveals_them_and_a_line_says_so(team: Team) -> None:
