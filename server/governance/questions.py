@@ -193,8 +193,10 @@ class Question(_Model):
         yield from self._numbered()
         yield from self.effects
         if self.later:
-            yield "Asked about when they are made, since what they name is not known yet:"
-            yield from (f"- {each}{each.where}" for each in self.later)
+            yield "A yes does not cover these; each is asked about when it is made:"
+            for each in self.later:
+                yield f"- {each}{each.where}"
+                yield from (f"  {clause}" for clause in each.clauses)
         if self.left:
             yield f"There is no room here for {self.left} more: each is asked about when it is made."
         if self.covers:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, cast
 
 from ....sandbox.job import Json
 from ...base.settings import Profile
+from ..questions import NAMING_CHARS_MAX, quoted
+from .instructions import GIVES_ORDERS
 from .parties import SUMS, VALUE_CHARS_MAX, identifying, parts_of
 from .reading import host_of
 from .sightings import Conversation, Origin, Program, Source, leaves
@@ -54,8 +56,9 @@ class SourcedArgument:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether it is a party known only from a text."""
-        return self.source is Source.TEXT and self.kind is ValueKind.PARTY and not self.is_free
+        """Whether it is a party known only from a text, or one that a text names which gives orders."""
+        is_of_text = self.source is Source.TEXT or self.origin.is_ordered
+        return is_of_text and self.kind is ValueKind.PARTY and not self.is_free
 
     @property
     def clause(self) -> str | None:
@@ -72,6 +75,8 @@ class JudgedCall:
     conversation: Conversation | None = None
     digests: tuple[int, ...] = ()
     """Of what the arguments name."""
+    after_orders: Mapping[str, str] = field(default_factory=dict)
+    """What is said of arguments that nothing named before a text was read that gives orders."""
 
     def answered(self) -> None:
         """Note that the call was answered: what it named is known from then on."""
@@ -81,7 +86,7 @@ class JudgedCall:
     @property
     def clauses(self) -> dict[str, str]:
         """What a question says of the arguments, by their names."""
-        return {each.name: each.clause for each in self.arguments if each.clause is not None}
+        return {**self.after_orders, **{each.name: each.clause for each in self.arguments if each.clause is not None}}
 
     @property
     def judged_by(self) -> tuple[list[str], list[str], list[str]]:
@@ -148,9 +153,36 @@ def judged(
         is_free = any(fnmatchcase(f"{tool.name}.{name}", pattern) for pattern in server.free_arguments)
         is_first = origin.source is not Source.OPERATOR and conversation.is_first(value, session)
         found.append(SourcedArgument(name, value, _kind_of(name, value), origin, is_first, is_free))
-    is_alone = profile is not Profile.OPEN and any(each.is_doubtful for each in found)
+    is_alone = any(each.is_doubtful and _stops(profile, each, reads=reads) for each in found)
     digests = conversation.digests(value for each in found for value in leaves(each.value))
-    return JudgedCall(tuple(found), is_alone, conversation, tuple(digests))
+    after = {} if reads or profile is Profile.OPEN else _after_orders(conversation, program, arguments, found)
+    return JudgedCall(tuple(found), is_alone, conversation, tuple(digests), after)
+
+
+def _after_orders(
+    conversation: Conversation, program: Program, arguments: Mapping[str, Json], found: Sequence[SourcedArgument]
+) -> dict[str, str]:
+    """Say what a program names for the first time that came after a text with orders: it may be what these ask for.
+
+    That is each party and sum, and where a call names none its first argument.
+    """
+    ordered = conversation.ordered_before(program.sent)
+    if ordered is None:
+        return {}
+    called, at = ordered
+    trusted = {each.name for each in found if each.source is Source.OPERATOR or each.is_free}
+    names = [each.name for each in found] or [*arguments][:1]
+    new = [each for each in names if each not in trusted and not conversation.was_named(arguments[each], at)]
+    chars = [NAMING_CHARS_MAX] if found else []
+    said = f"was first named after the text of {called} was read, {GIVES_ORDERS}"
+    return {each: f"{each} {quoted(arguments[each], *chars)} {said}" for each in new}
+
+
+def _stops(profile: Profile, argument: SourcedArgument, *, reads: bool) -> bool:
+    """Return whether a profile minds a doubtful argument; of a call that reads, `careful` one that a text ordered."""
+    if profile is Profile.CAREFUL and reads:
+        return argument.origin.is_ordered
+    return profile is not Profile.OPEN
 
 
 def _schema(schema: object) -> Mapping[str, object]:

@@ -23,6 +23,7 @@ from typing import TypeVar
 from ....sandbox.job import Json
 from ...base.host_work import checked
 from ...base.lru import Lru
+from .instructions import GIVES_ORDERS
 from .parties import key_has_form
 from .reading import Found, exact, host_of, loose, number
 
@@ -101,13 +102,15 @@ class Origin:
     line: int | None = None
     is_exact: bool = True
     """Whether the text has it as it is, or in parts, reversed, or as what it was computed from."""
+    is_ordered: bool = False
+    """Whether it stands in a text that gives orders to an assistant, in a field too or not."""
 
     def clause(self, name: str, value: object) -> str | None:
-        """Say of an argument in one clause that it stands only in a text, the value whole; None for other sources."""
-        if self.source is not Source.TEXT:
-            return None
+        """Say of an argument in one clause that it stands in a text, the value whole; None where that says nothing."""
         said = f"{name} {json.dumps(value, ensure_ascii=False)}"
-        line = f", line {self.line}" if self.line else ""
+        line = (f", line {self.line}" if self.line else "") + (f", {GIVES_ORDERS}" if self.is_ordered else "")
+        if self.source is not Source.TEXT:
+            return f"{said} stands in the text of {self.called}{line}" if self.is_ordered else None
         if not self.called:
             return f"{said} may stand only in a text that was read before, of which not all is known any more"
         made = "stands" if self.is_exact else "was made by the program, of what may stand"
@@ -127,8 +130,10 @@ class Conversation:
         self._hash = hashlib.blake2b(key=key, digest_size=8)
         self._fields: dict[int, int] = {}
         self._texts: dict[int, tuple[int, int]] = {}
-        self._written: dict[int, float] = {}
-        """What programs named and calls were given, and when."""
+        self._ordering: dict[int, tuple[int, int]] = {}
+        """What stands in texts that give orders to an assistant, as in `_texts`."""
+        self._written: dict[int, tuple[float, float]] = {}
+        """What programs named and calls were given, and when first and last."""
         self._answers: dict[int, Sighted] = {}
         self._number = 0
         self._text_at: dict[str | None, tuple[float, int]] = {}
@@ -147,8 +152,8 @@ class Conversation:
         hashed.update(form)
         return int.from_bytes(hashed.digest())
 
-    def note(self, sighted: Sighted, found: Found) -> None:
-        """Take what an answer named."""
+    def note(self, sighted: Sighted, found: Found, ordering: Collection[int] = ()) -> None:
+        """Take what an answer named; `ordering` are digests of what stands in those of its texts that give orders."""
         self._is_cut |= not found.is_whole
         if not (found.fields or found.texts or found.has_text or found.gives_orders):
             return
@@ -162,6 +167,7 @@ class Conversation:
             first = self._texts.pop(each, None)  # the first sighting that counts is kept
             counts = first is not None and self._counts(first[0], sighted.session)
             self._texts[each] = first if first is not None and counts else (number_, line)
+        self._ordering.update((each, (number_, found.texts.get(each, 0))) for each in ordering)
         if found.has_text:
             self._text_at.pop(sighted.session, None)
             self._text_at[sighted.session] = sighted.at, number_
@@ -169,7 +175,7 @@ class Conversation:
             self.orders[sighted.called] = sighted.at
         self._is_cut |= _drop_oldest(self._fields, VALUES_MAX) | _drop_oldest(self._texts, VALUES_MAX)
         self._is_cut |= _drop_oldest(self._answers, ANSWERS_MAX) | _drop_oldest(self._text_at, ANSWERS_MAX)
-        self._is_cut |= _drop_oldest(self.orders, ANSWERS_MAX)
+        self._is_cut |= _drop_oldest(self.orders, ANSWERS_MAX) | _drop_oldest(self._ordering, VALUES_MAX)
 
     def name(self, values: Iterable[object]) -> None:
         """Take values that a program or a call named."""
@@ -183,7 +189,7 @@ class Conversation:
         """Take the digests of what a program or a call named."""
         now = time.time()
         for each in digests:
-            self._written[each] = now
+            self._written[each] = self._written.get(each, (now, now))[0], now
         _drop_oldest(self._written, VALUES_MAX)
 
     def in_texts(self, values: Iterable[str]) -> dict[str, str]:
@@ -197,6 +203,7 @@ class Conversation:
         if gone:
             self._fields = {each: answer for each, answer in self._fields.items() if answer not in gone}
             self._texts = {each: place for each, place in self._texts.items() if place[0] not in gone}
+            self._ordering = {each: place for each, place in self._ordering.items() if place[0] not in gone}
             self._answers = {each: sighted for each, sighted in self._answers.items() if each not in gone}
 
     def drop_before(self, moment: float) -> None:
@@ -205,7 +212,7 @@ class Conversation:
         if now < self._look_at:
             return
         self._look_at = now + _LOOK_SECONDS
-        self._written = {each: at for each, at in self._written.items() if at >= moment}
+        self._written = {each: at for each, at in self._written.items() if at[1] >= moment}
         self.orders = {each: at for each, at in self.orders.items() if at >= moment}
         alive = {each.session for each in self._answers.values() if each.at >= moment} - {None}
         self.erase({each.run_id for each in self._answers.values() if each.at < moment and each.session not in alive})
@@ -255,9 +262,15 @@ class Conversation:
         text = value if isinstance(value, str) else json.dumps(value)
         numeric = number(value)
         forms = [exact(text), *([] if numeric is None else [numeric])]
+        whole, host = loose(text) or exact(text), host_of(text)
+        sought = (whole, *forms[1:], *([] if host is None else [loose(host)]))
+        ordered = next((place for form in sought if (place := self._in_text(form, session, self._ordering))), None)
         if any(self._in_field(each, session) for each in forms):
-            return Origin(Source.FIELD)
-        whole = loose(text) or exact(text)
+            return Origin(Source.FIELD) if ordered is None else self._of_text(ordered, Source.FIELD, is_ordered=True)
+        if ordered is not None:
+            return self._of_text(
+                ordered, is_ordered=True, is_exact=host is None or self._in_text(whole, session) is not None
+            )
         places = (self._in_text(form, session) for form in (whole, *forms[1:]))
         place, is_exact = next((each for each in places if each is not None), None), True
         if place is None and isinstance(value, str):
@@ -265,7 +278,7 @@ class Conversation:
         is_named = program.has(text) or (numeric is not None and program.has(numeric[1:].decode()))
         if place is not None and not (is_named and self._is_later(place, program)):
             return self._of_text(place, is_exact=is_exact)
-        return Origin(Source.PROGRAM) if is_named else self._made(value, host_of(text), session, program)
+        return Origin(Source.PROGRAM) if is_named else self._made(value, host, session, program)
 
     def _made(self, value: Json, host: str | None, session: str | None, program: Program) -> Origin:
         """Return the source of what is in no text, and not in the program."""
@@ -284,16 +297,25 @@ class Conversation:
         sighted = self._answers.get(place[0])
         return sighted is not None and sighted.at >= program.sent and not sighted.gives_orders
 
-    def _of_text(self, place: tuple[int, int] | None, *, is_exact: bool = True) -> Origin:
+    def _of_text(
+        self,
+        place: tuple[int, int] | None,
+        source: Source = Source.TEXT,
+        *,
+        is_exact: bool = True,
+        is_ordered: bool = False,
+    ) -> Origin:
         number_, line = place or (0, 0)
         sighted = self._answers.get(number_)
-        return Origin(Source.TEXT, "" if sighted is None else sighted.called, line or None, is_exact)
+        return Origin(source, "" if sighted is None else sighted.called, line or None, is_exact, is_ordered)
 
     def _in_field(self, form: bytes, session: str | None) -> bool:
         return self._counts(self._fields.get(self.digest(form)), session)
 
-    def _in_text(self, form: bytes, session: str | None) -> tuple[int, int] | None:
-        place = self._texts.get(self.digest(form))
+    def _in_text(
+        self, form: bytes, session: str | None, texts: Mapping[int, tuple[int, int]] | None = None
+    ) -> tuple[int, int] | None:
+        place = (self._texts if texts is None else texts).get(self.digest(form))
         return place if place is not None and self._counts(place[0], session) else None
 
     def _counts(self, answer: int | None, session: str | None) -> bool:
@@ -320,6 +342,17 @@ class Conversation:
             if at >= time.time() - WINDOW_SECONDS or (session is not None and of_session == session):
                 return answer, 0
         return None
+
+    def ordered_before(self, moment: float) -> tuple[str, float] | None:
+        """Return the call whose answer was the first within the window to give orders, before a moment, and when."""
+        since = time.time() - WINDOW_SECONDS
+        before = [(called, at) for called, at in self.orders.items() if since <= at < moment]
+        return min(before, key=lambda each: each[1], default=None)
+
+    def was_named(self, value: Json, before: float) -> bool:
+        """Return whether programs and calls named all of an argument before a moment."""
+        digests = self.digests(leaves(value))
+        return bool(digests) and all(self._written.get(each, (before,))[0] < before for each in digests)
 
     def orders_now(self) -> list[str]:
         """Return the calls whose answers gave orders to an assistant, within the window."""

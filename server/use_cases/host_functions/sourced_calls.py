@@ -20,6 +20,7 @@ from ....tools_registry.errors import ToolFailed
 from ...base.host_call import Answer, Answers, HostCall
 from ...base.host_work import Kind, in_thread
 from ...base.settings import Profile
+from ...governance.provenance.instructions import gives_orders
 from ...governance.provenance.judging import UNJUDGED, JudgedCall, judged
 from ...governance.provenance.reading import Digest, Found, loose, number, read
 from ...governance.provenance.sightings import (
@@ -123,9 +124,12 @@ class RunSources:
         is_small = is_light(cast("Json", [value, asked]))
         found = look() if is_small else await in_thread(Kind.ANSWERS, look, charged=False)
         sighted = Sighted(shown_call(tool or name, asked), self.run_id, self.session, time.time() if at is None else at)
-        self.conversation.note(sighted, found)
-        if found.gives_orders:
-            self.orders[sighted.called] = None
+        if not found.gives_orders:
+            self.conversation.note(sighted, found)
+            return
+        look = partial(_ordering, value, asked, self.conversation.digest)
+        self.conversation.note(sighted, found, await in_thread(Kind.ANSWERS, look, charged=False))
+        self.orders[sighted.called] = None
 
     async def note_recorded(self, call: RecordedCall, at: float | None = None) -> None:
         """Note what a call gave of which the journal has the answer."""
@@ -177,13 +181,19 @@ class RunSources:
         self.conversation.erase(earlier.erased)
 
     async def judge(
-        self, tool: Tool, server: ServerConfig, arguments: Mapping[str, Json], skills: Mapping[str, str]
+        self,
+        tool: Tool,
+        server: ServerConfig,
+        arguments: Mapping[str, Json],
+        skills: Mapping[str, str],
+        *,
+        is_made: bool = True,
     ) -> JudgedCall:
         """Return the sources of the arguments of a call, and whether it is asked about by itself.
 
-        `skills` are the codes of skills that the program names. Those of a call that writes go into the report.
+        `skills` are the codes of skills that the program names. Those of a write that `is_made` go into the report.
         """
-        if server.only_reads(tool) and self.profile is not Profile.STRICT:
+        if server.only_reads(tool) and self.profile is not Profile.STRICT and not self.conversation.orders:
             return UNJUDGED
         named = self.program
         if skills:
@@ -203,7 +213,7 @@ class RunSources:
             arguments=arguments,
         )
         call = await in_thread(Kind.SEARCH, look)  # the program may be large where the arguments are not
-        if not server.only_reads(tool):
+        if is_made and not server.only_reads(tool):
             for each in call.arguments:
                 self.writes[tool.full_name, each.name, each.source.value] = None
         return call
@@ -230,6 +240,12 @@ def _new_in(value: Json, asked: Mapping[str, Json], digest: Digest, *, is_text: 
             if form is not None:
                 found.texts.pop(digest(form), None)
     return found
+
+
+def _ordering(value: Json, asked: Mapping[str, Json], digest: Digest) -> Mapping[int, int]:
+    """Return digests of what stands in those texts of an answer that give orders, without what the call was given."""
+    texts = [each for each in leaves(value) if isinstance(each, str) and gives_orders(each)]
+    return _new_in(cast("Json", texts), asked, digest, is_text=True).texts
 
 
 def _text_of(value: Json, arguments: Mapping[str, Json]) -> Json:
