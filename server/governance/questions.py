@@ -141,6 +141,11 @@ class AskedCall(_Model):
         said = ", ".join(filter(None, (self.place, often)))
         return f" [{said}]" if said else ""
 
+    def shows(self, other: AskedCall) -> bool:
+        """Return whether it says all that another of the same key does: as many calls, and where values come from."""
+        is_as_often = self.times is None or (other.times is not None and other.times <= self.times)
+        return is_as_often and {*other.clauses} <= {*self.clauses}
+
     @property
     def clauses(self) -> Iterator[str]:
         """What is said of where its values come from."""
@@ -243,10 +248,11 @@ class Question(_Model):
         return self.model_dump(mode="json", exclude_defaults=True)
 
     def asks_the_same(self, other: Question) -> bool:
-        """Return whether an answer to another question answers this one."""
+        """Return whether an answer to another question answers this one, and shows nothing that the other did not."""
         if self.plain or other.plain:
             return self.plain == other.plain
-        return bool(self.calls) and {each.key for each in self.calls} <= {each.key for each in other.calls}
+        asked = {each.key: each for each in other.calls}
+        return bool(self.calls) and all(each.key in asked and asked[each.key].shows(each) for each in self.calls)
 
     def without(self, asked: Question) -> Question | None:
         """Return what of it another question does not ask; None where that is nothing."""
