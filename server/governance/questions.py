@@ -20,8 +20,8 @@ from pydantic import BaseModel, ConfigDict
 from ..base.arguments import shown
 
 THIS_CALL = "this call"
-THIS_RUN = "this tool in this run"
-ALWAYS = "this tool always"
+THIS_RUN = "such calls in this run"
+ALWAYS = "such calls always"
 EACH_CALL = "ask at each call"
 """What a yes covers, as a user chooses it."""
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, cast
 from ....sandbox.job import Json
 from ...base.settings import Profile
 from ..questions import NAMING_CHARS_MAX, quoted
-from .instructions import GIVES_ORDERS
 from .parties import SUMS, VALUE_CHARS_MAX, identifying, parts_of
 from .reading import host_of
 from .sightings import Conversation, Origin, Program, Source, leaves
@@ -164,17 +163,18 @@ def _after_orders(
 ) -> dict[str, str]:
     """Say what a program names for the first time that came after a text with orders: it may be what these ask for.
 
-    That is each party and sum, and where a call names none its first argument.
+    That is each party, and where a call names none its first argument.
     """
     ordered = conversation.ordered_before(program.sent)
     if ordered is None:
         return {}
     called, at = ordered
     trusted = {each.name for each in found if each.source is Source.OPERATOR or each.is_free}
-    names = [each.name for each in found] or [*arguments][:1]
+    parties = [each.name for each in found if each.kind is ValueKind.PARTY]
+    names = parties or [*arguments][:1]
     new = [each for each in names if each not in trusted and not conversation.was_named(arguments[each], at)]
-    chars = [NAMING_CHARS_MAX] if found else []
-    said = f"was first named after the text of {called} was read, {GIVES_ORDERS}"
+    chars = [NAMING_CHARS_MAX] if parties else []
+    said = f"was first named after {called} was read, whose text gives instructions to an assistant"
     return {each: f"{each} {quoted(arguments[each], *chars)} {said}" for each in new}
 
 

@@ -138,6 +138,7 @@ async def test_what_a_text_with_orders_names_is_asked_about_by_itself_though_a_f
     assert f'recipient "{LANDLORD}" stands {told}' in user.asked[0]
     assert "which gives instructions to an assistant\n" in user.asked[1]
     assert 'url "https://evil.example/x" ' in user.asked[1]
+    assert "bank.fetch only reads, but takes along what it is given." in user.asked[1]
     assert (page["success"], bank.paid()) == (False, [])
 
 
@@ -147,7 +148,7 @@ async def test_what_was_first_named_after_a_text_with_orders_says_so_and_a_yes_c
         await caller.run(pay(repr(HEIR), by="bank"))
         await caller.run("await tools.bank.read_file(path='mail.txt')")
         await caller.run(pay(repr(ALICE), by="bank") + pay(repr(HEIR), by="bank"))
-    said = 'was first named after the text of bank.read_file("mail.txt") was read, which gives instructions'
+    said = 'was first named after bank.read_file("mail.txt") was read, whose text gives instructions to an assistant'
     assert f'recipient "{ALICE}" {said}' in user.asked[1]
     assert f'recipient "{HEIR}"' not in user.asked[1]
     assert (len(user.asked), bank.paid()) == (2, [HEIR, ALICE, HEIR])
