@@ -80,7 +80,7 @@ async def test_one_question_covers_the_calls_of_a_program(kind: str, tmp_path: P
         assert await result(caller, writing(file)) == "touched"
     [question] = user.asked
     assert question.startswith(
-        'May the running code make these 2 calls, in "import asyncio"? It is asked for local, through mcp '
+        'May the running code make these 2 calls, in "for line in (\\"a\\", \\"b\\"):"? It is asked for local, through mcp '
     )
     assert f'1. up.append(path="{file}", line=one of "a", "b", "0", …) [line 4, line 5, at most 5 times]\n' in question
     assert f'2. up.silent_about_itself(path="{file}") [line 6]\n' in question
