@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from ....sandbox.job import Json
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from ....tools_registry.models import Tool
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_LINK = re.compile(r"(?:https?://|www\.)[^\s<>\"')]{1,500}(?<![.,;:!?])|[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{1,100}\b")
+_LINKS_MAX = 20
+"""Links of one text that are looked for, the first ones."""
 _SEARCHES = frozenset({"keyword", "keywords", "q", "query", "search", "term", "terms"})
 
 
@@ -74,8 +78,8 @@ class JudgedCall:
     conversation: Conversation | None = None
     digests: tuple[int, ...] = ()
     """Of what the arguments name."""
-    after_orders: Mapping[str, str] = field(default_factory=dict)
-    """What is said of arguments that nothing named before a text was read that gives orders."""
+    told_too: Mapping[str, str] = field(default_factory=dict)
+    """What is said, and stops nothing: of links and addresses within a text, of what came after a text with orders."""
 
     def answered(self) -> None:
         """Note that the call was answered: what it named is known from then on."""
@@ -85,7 +89,7 @@ class JudgedCall:
     @property
     def clauses(self) -> dict[str, str]:
         """What a question says of the arguments, by their names."""
-        return {**self.after_orders, **{each.name: each.clause for each in self.arguments if each.clause is not None}}
+        return {**self.told_too, **{each.name: each.clause for each in self.arguments if each.clause is not None}}
 
     @property
     def judged_by(self) -> tuple[list[str], list[str], list[str]]:
@@ -154,8 +158,31 @@ def judged(
         found.append(SourcedArgument(name, value, _kind_of(name, value), origin, is_first, is_free))
     is_alone = any(each.is_doubtful and _stops(profile, each, reads=reads) for each in found)
     digests = conversation.digests(value for each in found for value in leaves(each.value))
-    after = {} if reads or profile is Profile.OPEN else _after_orders(conversation, program, arguments, found)
-    return JudgedCall(tuple(found), is_alone, conversation, tuple(digests), after)
+    told = {} if reads else _links(conversation, session, program, arguments, found)
+    if not reads and profile is not Profile.OPEN:
+        told |= _after_orders(conversation, program, arguments, found)
+    return JudgedCall(tuple(found), is_alone, conversation, tuple(digests), told)
+
+
+def _links(
+    conversation: Conversation,
+    session: str | None,
+    program: Program,
+    arguments: Mapping[str, Json],
+    found: Sequence[SourcedArgument],
+) -> dict[str, str]:
+    """Say which link or address within a text for people, such as the body of a mail, is known only from a text."""
+    named = {each.name for each in found}
+    told: dict[str, str] = {}
+    for name, value in arguments.items():
+        if name in named or not isinstance(value, str):
+            continue
+        for word in islice(_LINK.finditer(value), _LINKS_MAX):
+            origin = conversation.origin(word[0], session, program)
+            if origin.source is Source.TEXT and origin.is_exact:
+                told[name] = str(origin.clause(f"in {name},", word[0]))
+                break
+    return told
 
 
 def _after_orders(

@@ -154,6 +154,19 @@ async def test_what_was_first_named_after_a_text_with_orders_says_so_and_a_yes_c
     assert (len(user.asked), bank.paid()) == (2, [HEIR, ALICE, HEIR])
 
 
+async def test_a_link_within_a_text_says_that_it_stands_only_in_another_and_stops_nothing(bank: Bank) -> None:
+    user = User([yes()])
+    async with bank.caller(user) as caller:
+        await caller.run("await tools.bank.contacts()\nawait tools.bank.read_file(path='link.txt')")
+        for by in ("bank", "free"):
+            body = "Hi, see www.secure-systems-252.com. Or https://corp.example/a?"
+            await caller.run(f"await tools.{by}.write(recipient='Landlord', body={body!r})")
+    (asked,) = user.asked
+    told = 'in body, "www.secure-systems-252.com" stands only in the text of bank.read_file("link.txt"), line 1\n'
+    assert told in asked
+    assert bank.paid() == ["Landlord", "Landlord"]
+
+
 async def test_a_call_that_is_asked_about_by_itself_is_not_asked_about_before_the_program_starts_too(
     bank: Bank,
 ) -> None:
