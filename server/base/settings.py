@@ -467,7 +467,8 @@ class Settings:
     """
     profile: Profile = _setting(_one_of(Profile), Profile.CAREFUL)
     """`careful`: a write to a party that is known only from a text is asked about by itself, and refused where nobody
-    can be asked. `strict`: what carries such a value out while it reads is too. `open`: neither.
+    can be asked; so is a read of an address in a text that gives orders. `strict`: so is each read that carries a value
+    of a text out. `open`: neither.
     """
     metrics: Switch = _setting(_one_of(Switch), Switch.ON)
     """`on`: `/metrics` over HTTP has counts of runs, calls, workers and sessions in Prometheus's format, for whoever

@@ -20,8 +20,8 @@ from pydantic import BaseModel, ConfigDict
 from ..base.arguments import shown
 
 THIS_CALL = "this call"
-THIS_RUN = "this tool in this run"
-ALWAYS = "this tool always"
+THIS_RUN = "such calls in this run"
+ALWAYS = "such calls always"
 EACH_CALL = "ask at each call"
 """What a yes covers, as a user chooses it."""
 
@@ -141,6 +141,11 @@ class AskedCall(_Model):
         said = ", ".join(filter(None, (self.place, often)))
         return f" [{said}]" if said else ""
 
+    def shows(self, other: AskedCall) -> bool:
+        """Return whether it says all that another of the same key does: as many calls, and where values come from."""
+        is_as_often = self.times is None or (other.times is not None and other.times <= self.times)
+        return is_as_often and {*other.clauses} <= {*self.clauses}
+
     @property
     def clauses(self) -> Iterator[str]:
         """What is said of where its values come from."""
@@ -193,8 +198,10 @@ class Question(_Model):
         yield from self._numbered()
         yield from self.effects
         if self.later:
-            yield "Asked about when they are made, since what they name is not known yet:"
-            yield from (f"- {each}{each.where}" for each in self.later)
+            yield "A yes does not cover these; each is asked about when it is made:"
+            for each in self.later:
+                yield f"- {each}{each.where}"
+                yield from (f"  {clause}" for clause in each.clauses)
         if self.left:
             yield f"There is no room here for {self.left} more: each is asked about when it is made."
         if self.covers:
@@ -241,10 +248,11 @@ class Question(_Model):
         return self.model_dump(mode="json", exclude_defaults=True)
 
     def asks_the_same(self, other: Question) -> bool:
-        """Return whether an answer to another question answers this one."""
+        """Return whether an answer to another question answers this one, and shows nothing that the other did not."""
         if self.plain or other.plain:
             return self.plain == other.plain
-        return bool(self.calls) and {each.key for each in self.calls} <= {each.key for each in other.calls}
+        asked = {each.key: each for each in other.calls}
+        return bool(self.calls) and all(each.key in asked and asked[each.key].shows(each) for each in self.calls)
 
     def without(self, asked: Question) -> Question | None:
         """Return what of it another question does not ask; None where that is nothing."""

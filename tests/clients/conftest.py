@@ -1,7 +1,7 @@
 """A real sealab for the clients: started by themselves over stdio, and served over HTTP.
 
-`SEALAB` names its command. The user's folder is one of the tests' own, so that every client finds the same home: one
-upstream server whose tool `uninstall_package` asks the user, and one that is not there.
+`SEALAB` names its command. The user's folder is one of the tests' own, so that every client finds the same home: an
+upstream server whose tool `uninstall_package` asks the user, a bank with a bill, and one that is not there.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 
 PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
+BANK = Path(__file__).parents[1] / "data" / "upstreams" / "bank.py"
 COMMAND = Path(os.environ["SEALAB"]).absolute()
 SHOWN_URL = "http://127.0.0.1:8000/mcp"
 """The address that the page has; the server of the tests has another port."""
@@ -43,6 +44,29 @@ _RED_DOT = b"".join(
 IMAGE = f"import base64\nbase64.b64decode({base64.b64encode(_RED_DOT).decode()!r})"
 FAILS = "print('before')\n1 / 0"
 ASKS = "await tools.packages.uninstall_package(name='pip')"
+FRIEND, PAYEE = "GB29NWBK60161331926819", "US133000000121212121212"
+PAYS = f"""# Pay a friend, and what the bill says
+bill = await tools.bank.read_file(path='bill.txt')
+await tools.bank.send_money(recipient={FRIEND!r}, amount=5)
+try:
+    await tools.bank.send_money(recipient=bill.split()[-1], amount=7)
+except ToolError as error:
+    print(error)
+"""
+"""Its user says yes to the first payment alone: that must not cover the second, whose payee stands only in a text."""
+IN_TEXT = f'recipient "{PAYEE}" stands only in the text of bank.read_file("bill.txt"), line 1'
+
+
+def check_questions(asked: list[str], paid: Path, output: str) -> None:
+    """Check what the user of `PAYS` was asked, who said no to what stands in a text, and who was paid."""
+    shown, in_text = asked
+    assert 'in "Pay a friend, and what the bill says"?' in shown
+    assert f'1. bank.send_money(recipient="{FRIEND}", amount=5)' in shown
+    assert f'1. bank.send_money(recipient="{PAYEE}", amount=7)\n   {IN_TEXT}\n' in in_text
+    assert "A yes covers this call and no other." in in_text
+    assert "The user did not approve the call of bank.send_money." in output
+    assert [json.loads(line)["recipient"] for line in paid.read_text().splitlines()] == [FRIEND]
+    paid.unlink()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -53,7 +77,10 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     home.mkdir(parents=True)
     arguments = ["-m", "sealab.server.interfaces.commands.demo_upstream", "packages"]
     upstream = {"command": str(COMMAND.with_name("python")), "args": arguments}
-    servers = {"packages": upstream, "gone": {"command": "/no/such/command"}}
+    bank = folder / "bank.json"
+    bank.write_text(json.dumps({"files": {"bill.txt": f"Please pay to {PAYEE}"}, "contacts": []}))
+    banks = {"command": str(COMMAND.with_name("python")), "args": [str(BANK), str(bank)]}
+    servers = {"packages": upstream, "bank": banks, "gone": {"command": "/no/such/command"}}
     (home / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
     (home / "sealab.toml").write_text('REQUIRED_LEVEL = "limits"\n')
     with pytest.MonkeyPatch.context() as patch:
@@ -62,6 +89,12 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("HOME", str(folder))
         patch.setenv("PATH", f"{_programs(folder)}:{os.environ['PATH']}")
         yield folder
+
+
+@pytest.fixture
+def paid(user: Path) -> Path:
+    """The file that has a line for each payment of the bank."""
+    return user / "bank.json.paid"
 
 
 def _programs(folder: Path) -> Path:

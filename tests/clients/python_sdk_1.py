@@ -10,7 +10,7 @@ from mcp import ClientSession, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import ElicitResult
 
-from .conftest import ASKS, FAILS, IMAGE
+from .conftest import ASKS, FAILS, IMAGE, IN_TEXT, PAYS, check_questions
 
 TRANSPORTS = ["stdio", "http"]
 
@@ -59,6 +59,21 @@ async def test_the_user_is_asked_before_a_tool_writes(transport: str, url: str) 
     assert answer.structuredContent["result"] == "pip stays"
     assert len(asked) == 1
     assert "uninstall_package" in asked[0]
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_a_question_shows_values_and_where_they_stand_and_a_yes_covers_no_more(
+    transport: str, url: str, paid
+) -> None:
+    asked = []
+
+    async def answers(_context, question):
+        asked.append(question.message)
+        return ElicitResult(action="accept", content={"approve": IN_TEXT not in question.message})
+
+    async with connected(transport, url, elicitation_callback=answers) as session:
+        answer = await session.call_tool("execute_code", {"code": PAYS})
+    check_questions(asked, paid, answer.structuredContent["output"])
 
 
 async def test_prompts_and_resources_are_those_that_are_advertised(url: str) -> None:

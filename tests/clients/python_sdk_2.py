@@ -8,7 +8,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.types import ElicitResult
 
-from .conftest import ASKS, FAILS, IMAGE
+from .conftest import ASKS, FAILS, IMAGE, IN_TEXT, PAYS, check_questions
 
 WAYS = ["stdio-legacy", "stdio-modern", "http-legacy", "http-modern"]
 
@@ -38,6 +38,19 @@ async def test_tools_are_listed_and_code_runs_with_images_failures_and_a_questio
         assert (failed.is_error, failed.structured_content["error"]["line"]) == (True, 2)
         assert (await client.call_tool("execute_code", {"code": ASKS})).structured_content["result"] == "pip stays"
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_question_shows_values_and_where_they_stand_and_a_yes_covers_no_more(way: str, url: str, paid) -> None:
+    asked = []
+
+    async def answers(_context, question):
+        asked.append(question.message)
+        return ElicitResult(action="accept", content={"approve": IN_TEXT not in question.message})
+
+    async with connected(way, url, elicitation_callback=answers) as client:
+        answer = await client.call_tool("execute_code", {"code": PAYS})
+    check_questions(asked, paid, answer.structured_content["output"])
 
 
 async def test_a_small_answer_takes_few_characters(url: str) -> None:

@@ -1,4 +1,5 @@
 // Calls sealab with a TypeScript SDK, 1.x or 2.x, as the arguments say, and prints as JSON what came of it.
+// Its user says yes, but to what stands only in a text.
 import { createRequire } from "node:module";
 
 const [modules, major, transport, era, url, ...programs] = process.argv.slice(2);
@@ -26,7 +27,7 @@ const client = new sdk.Client(
 );
 client.setRequestHandler(sdk.asks, (request) => {
   asked.push(request.params.message);
-  return { action: "accept", content: { approve: true } };
+  return { action: "accept", content: { approve: !request.params.message.includes("only in the text of") } };
 });
 await client.connect(
   transport === "stdio"

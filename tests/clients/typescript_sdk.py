@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import ASKS, FAILS, IMAGE, PAGE
+from .conftest import ASKS, FAILS, IMAGE, PAGE, PAYS, check_questions
 
 MODULES = Path(os.environ["MODULES"]).absolute()
 WAYS = ["1-stdio-legacy", "1-http-legacy", "2-stdio-legacy", "2-stdio-modern", "2-http-legacy", "2-http-modern"]
@@ -34,6 +34,13 @@ def test_tools_are_listed_and_code_runs_with_images_failures_and_a_question(way:
     assert failed["structuredContent"]["error"]["line"] == 2
     assert written["structuredContent"]["result"] == "pip stays"
     assert len(said["asked"]) == 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_question_shows_values_and_where_they_stand_and_a_yes_covers_no_more(way: str, url: str, paid: Path) -> None:
+    said = json.loads(printed_by(Path(__file__).with_suffix(".mjs"), MODULES, *way.split("-"), url, PAYS))
+    (answer,) = said["answers"]
+    check_questions(said["asked"], paid, answer["structuredContent"]["output"])
 
 
 def test_the_program_of_the_page_runs() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,6 +13,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mcp.types import CallToolResult, InputRequiredResult
 
 from sealab.sandbox.job import Isolation
 from sealab.server.app import running
@@ -26,8 +30,10 @@ from sealab.server.base.identity import (
 from sealab.server.base.settings import Settings
 from sealab.server.governance.access.token_text import new_token
 from sealab.server.governance.caller import Caller
+from sealab.server.governance.questions import Question
 from sealab.server.governance.scopes import is_brief, kept_identity, of_principal, scope_of, session_of, tokens_of
-from sealab.server.interfaces.protocol.elicitation import Elicitations, _Suspended, can_be_asked
+from sealab.server.interfaces.protocol import elicitation
+from sealab.server.interfaces.protocol.elicitation import Client, Elicitations, _Suspended, can_be_asked
 from sealab.server.privacy.detection.recognizers.secrets import secrets
 from sealab.server.use_cases.runs.admission import admitted
 from sealab.server.use_cases.runs.request import CodeRequest
@@ -97,6 +103,29 @@ async def test_an_answer_that_another_principal_or_a_lesser_token_sends_goes_on_
         with pytest.raises(RequestRefused, match="has ended"):
             await conversations.resume(cast("Any", other), "state")
     assert conversations.suspended["state"] is held
+
+
+async def test_answers_that_nobody_came_back_for_are_kept_within_the_bounds_of_their_caller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(elicitation, "ANSWER_SECONDS", 0.3)
+    conversations = Elicitations()
+
+    async def work(client: Client) -> CallToolResult:
+        assert client.ask is not None
+        await client.ask(Question(plain="May it?"))
+        return CallToolResult(content=[])
+
+    ben = Identity("acme", "ben", frozenset({Right.APPROVE}))
+    for identity, count in ((replace(ADA, rights=ben.rights), elicitation.BROKEN_MAX + 2), (ben, 1)):
+        context = context_of(identity)
+        context.request_state, context.protocol_version = None, elicitation.ROUNDS_SINCE
+        for _ in range(count):
+            assert isinstance(await conversations.hold(context, work), InputRequiredResult)
+    await asyncio.gather(*(each.task for each in conversations.suspended.values() if each.task is not None))
+    await asyncio.sleep(0)
+    kept = Counter(each.context is context for each in conversations.suspended.values())
+    assert kept == {False: elicitation.BROKEN_MAX, True: 1}
 
 
 def test_only_who_may_approve_is_asked() -> None:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 CALLS_SHOWN = 20
+GIVES_ORDERS = "which gives instructions to an assistant"
+"""What a clause about a text says of one that gives orders."""
 TEXT_CHARS_MAX = 200_000
 """Characters of one text that are looked through."""
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from ....sandbox.job import Json
 from ...base.settings import Profile
+from ..questions import NAMING_CHARS_MAX, quoted
 from .parties import SUMS, VALUE_CHARS_MAX, identifying, parts_of
 from .reading import host_of
 from .sightings import Conversation, Origin, ProgramTexts, Source, leaves
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from ....tools_registry.models import Tool
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_LINK = re.compile(r"(?:https?://|www\.)[^\s<>\"')]{1,500}(?<![.,;:!?])|[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{1,100}\b")
+_LINKS_MAX = 20
+"""Links of one text that are looked for, the first ones."""
 _SEARCHES = frozenset({"keyword", "keywords", "q", "query", "search", "term", "terms"})
 
 
@@ -54,8 +59,9 @@ class JudgedArgument:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether it is a party known only from a text."""
-        return self.source is Source.TEXT and self.kind is ValueKind.PARTY and not self.is_free
+        """Whether it is a party known only from a text, or one that a text names which gives orders."""
+        is_of_text = self.source is Source.TEXT or self.origin.is_ordered
+        return is_of_text and self.kind is ValueKind.PARTY and not self.is_free
 
     @property
     def clause(self) -> str | None:
@@ -72,6 +78,8 @@ class JudgedCall:
     conversation: Conversation | None = None
     digests: tuple[int, ...] = ()
     """Of what the arguments name."""
+    told_too: Mapping[str, str] = field(default_factory=dict)
+    """What is said, and stops nothing: of links and addresses within a text, of what came after a text with orders."""
 
     def answered(self) -> None:
         """Note that the call was answered: what it named is known from then on."""
@@ -81,7 +89,7 @@ class JudgedCall:
     @property
     def clauses(self) -> dict[str, str]:
         """What a question says of the arguments, by their names."""
-        return {each.name: each.clause for each in self.arguments if each.clause is not None}
+        return {**self.told_too, **{each.name: each.clause for each in self.arguments if each.clause is not None}}
 
     @property
     def judged_by(self) -> tuple[list[str], list[str], list[str]]:
@@ -148,9 +156,60 @@ def judged(
         is_free = any(fnmatchcase(f"{tool.name}.{name}", pattern) for pattern in server.free_arguments)
         is_first = origin.source is not Source.OPERATOR and conversation.is_first(value, session)
         found.append(JudgedArgument(name, value, _kind_of(name, value), origin, is_first, is_free))
-    is_alone = profile is not Profile.OPEN and any(each.is_doubtful for each in found)
+    is_alone = any(each.is_doubtful and _stops(profile, each, reads=reads) for each in found)
     digests = conversation.digests(value for each in found for value in leaves(each.value))
-    return JudgedCall(tuple(found), is_alone, conversation, tuple(digests))
+    told = {} if reads else _links(conversation, session, program, arguments, found)
+    if not reads and profile is not Profile.OPEN:
+        told |= _after_orders(conversation, program, arguments, found)
+    return JudgedCall(tuple(found), is_alone, conversation, tuple(digests), told)
+
+
+def _links(
+    conversation: Conversation,
+    session: str | None,
+    program: ProgramTexts,
+    arguments: Mapping[str, Json],
+    found: Sequence[JudgedArgument],
+) -> dict[str, str]:
+    """Return which link or address within a text for people, such as the body of a mail, is known only from a text."""
+    named = {each.name for each in found}
+    told: dict[str, str] = {}
+    for name, value in arguments.items():
+        if name in named or not isinstance(value, str):
+            continue
+        for word in islice(_LINK.finditer(value), _LINKS_MAX):
+            origin = conversation.origin(word[0], session, program)
+            if origin.source is Source.TEXT and origin.is_exact:
+                told[name] = str(origin.clause(f"in {name},", word[0]))
+                break
+    return told
+
+
+def _after_orders(
+    conversation: Conversation, program: ProgramTexts, arguments: Mapping[str, Json], found: Sequence[JudgedArgument]
+) -> dict[str, str]:
+    """Return what a program names for the first time that came after a text with orders: it may be what these ask for.
+
+    That is each party, and where a call names none its first argument.
+    """
+    ordered = conversation.ordered_before(program.sent)
+    if ordered is None:
+        return {}
+    called, at = ordered
+    trusted = {each.name for each in found if each.source is Source.OPERATOR or each.is_free}
+    parties = [each.name for each in found if each.kind is ValueKind.PARTY]
+    names = parties or [*arguments][:1]
+    new = [each for each in names if each not in trusted and not conversation.was_named(arguments[each], at)]
+    chars = [NAMING_CHARS_MAX] if parties else []
+    said = f"was first named after {called} was read, whose text gives instructions to an assistant"
+    return {each: f"{each} {quoted(arguments[each], *chars)} {said}" for each in new}
+
+
+def _stops(profile: Profile, argument: JudgedArgument, *, reads: bool) -> bool:
+    """Return whether a profile minds a doubtful argument; of a call that reads, `careful` one that a text ordered."""
+    if profile is Profile.CAREFUL and reads:
+        return argument.origin.is_ordered
+    return profile is not Profile.OPEN
 
 
 def _schema(schema: object) -> Mapping[str, object]:

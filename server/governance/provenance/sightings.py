@@ -23,6 +23,7 @@ from typing import TypeVar
 from ....sandbox.job import Json
 from ...base.host_work import Kind, checked, in_thread
 from ...base.lru import Lru
+from .instructions import GIVES_ORDERS
 from .parties import key_has_form
 from .reading import Found, exact, host_of, loose, number
 
@@ -103,13 +104,15 @@ class Origin:
     line: int | None = None
     is_exact: bool = True
     """Whether the text has it as it is, or in parts, reversed, or as what it was computed from."""
+    is_ordered: bool = False
+    """Whether it stands in a text that gives orders to an assistant, in a field too or not."""
 
     def clause(self, name: str, value: object) -> str | None:
-        """Return a clause that an argument stands only in a text, the value whole; None for other sources."""
-        if self.source is not Source.TEXT:
-            return None
+        """Return a clause that an argument stands in a text, the value whole; None where that says nothing."""
         said = f"{name} {json.dumps(value, ensure_ascii=False)}"
-        line = f", line {self.line}" if self.line else ""
+        line = (f", line {self.line}" if self.line else "") + (f", {GIVES_ORDERS}" if self.is_ordered else "")
+        if self.source is not Source.TEXT:
+            return f"{said} stands in the text of {self.called}{line}" if self.is_ordered else None
         if not self.called:
             return f"{said} may stand only in a text that was read before, of which not all is known any more"
         made = "stands" if self.is_exact else "was made by the program, of what may stand"
@@ -138,8 +141,10 @@ class Conversation:
         self._hash = hashlib.blake2b(key=key, digest_size=8)
         self._fields: dict[int, int] = {}
         self._texts: dict[int, tuple[int, int]] = {}
-        self._written: dict[int, float] = {}
-        """What programs named and calls were given, and when."""
+        self._ordering: dict[int, tuple[int, int]] = {}
+        """What stands in texts that give orders to an assistant, as in `_texts`."""
+        self._written: dict[int, tuple[float, float]] = {}
+        """What programs named and calls were given, and when first and last."""
         self._answers: dict[int, Sighted] = {}
         self._unread: dict[int, _Unread] = {}
         """By the digest of the call and the text: what is read again is one of these."""
@@ -160,14 +165,16 @@ class Conversation:
         hashed.update(form)
         return int.from_bytes(hashed.digest())
 
-    def note(self, sighted: Sighted, found: Found) -> None:
-        """Take what an answer named."""
+    def note(self, sighted: Sighted, found: Found, ordering: Collection[int] = ()) -> None:
+        """Take what an answer named; `ordering` are digests of what stands in those of its texts that give orders."""
         if not found.is_whole or found.fields or found.texts or found.has_text or found.gives_orders:
-            self._take(self._answer(sighted, found), found)
+            self._take(self._answer(sighted, found, ordering), found)
 
-    async def note_unread(self, sighted: Sighted, text: str, glanced: Found, look: Callable[[], Found]) -> None:
+    async def note_unread(
+        self, sighted: Sighted, text: str, glanced: Found, look: Callable[[], Found], ordering: Collection[int] = ()
+    ) -> None:
         """Take a text that is read when a source is first asked for, or `UNREAD_CHARS_MAX` have come after it."""
-        answer = self._answer(sighted, glanced)
+        answer = self._answer(sighted, glanced, ordering)
         key = self.digest(f"{sighted.called}\0{text}".encode("utf-8", "surrogatepass"))
         same = self._unread.get(key)
         if same is None or not self._counts(same.answer, sighted.session):
@@ -184,17 +191,18 @@ class Conversation:
                 del self._unread[key]
                 self._take(each.answer, found)
 
-    def _answer(self, sighted: Sighted, found: Found) -> int:
+    def _answer(self, sighted: Sighted, found: Found, ordering: Collection[int]) -> int:
         """Take an answer, but for what it names; return its number."""
         self._number += 1
         self._answers[self._number] = replace(sighted, gives_orders=found.gives_orders)
+        self._ordering.update((each, (self._number, 0)) for each in ordering)
         if found.has_text:
             self._text_at.pop(sighted.session, None)
             self._text_at[sighted.session] = sighted.at, self._number
         if found.gives_orders:
             self.orders[sighted.called] = sighted.at
         self._is_cut |= _drop_oldest(self._answers, ANSWERS_MAX) | _drop_oldest(self._text_at, ANSWERS_MAX)
-        self._is_cut |= _drop_oldest(self.orders, ANSWERS_MAX)
+        self._is_cut |= _drop_oldest(self.orders, ANSWERS_MAX) | _drop_oldest(self._ordering, VALUES_MAX)
         return self._number
 
     def _take(self, answer: int, found: Found) -> None:
@@ -208,6 +216,8 @@ class Conversation:
             first = self._texts.pop(each, None)  # the first sighting that counts is kept
             is_first = first is not None and first[0] < answer and self._counts(first[0], session)
             self._texts[each] = first if first is not None and is_first else (answer, line)
+            if self._ordering and self._ordering.get(each, (0, 0))[0] == answer:
+                self._ordering[each] = answer, line
         self._is_cut |= _drop_oldest(self._fields, VALUES_MAX) | _drop_oldest(self._texts, VALUES_MAX)
 
     def name(self, values: Iterable[object]) -> None:
@@ -222,7 +232,7 @@ class Conversation:
         """Take the digests of what a program or a call named."""
         now = time.time()
         for each in digests:
-            self._written[each] = now
+            self._written[each] = self._written.get(each, (now, now))[0], now
         _drop_oldest(self._written, VALUES_MAX)
 
     def in_texts(self, values: Iterable[str]) -> dict[str, str]:
@@ -236,6 +246,7 @@ class Conversation:
         if gone:
             self._fields = {each: answer for each, answer in self._fields.items() if answer not in gone}
             self._texts = {each: place for each, place in self._texts.items() if place[0] not in gone}
+            self._ordering = {each: place for each, place in self._ordering.items() if place[0] not in gone}
             self._answers = {each: sighted for each, sighted in self._answers.items() if each not in gone}
             self._unread = {key: each for key, each in self._unread.items() if each.answer not in gone}
 
@@ -245,7 +256,7 @@ class Conversation:
         if now < self._look_at:
             return
         self._look_at = now + _LOOK_SECONDS
-        self._written = {each: at for each, at in self._written.items() if at >= moment}
+        self._written = {each: at for each, at in self._written.items() if at[1] >= moment}
         self.orders = {each: at for each, at in self.orders.items() if at >= moment}
         alive = {each.session for each in self._answers.values() if each.at >= moment} - {None}
         self.erase({each.run_id for each in self._answers.values() if each.at < moment and each.session not in alive})
@@ -295,9 +306,15 @@ class Conversation:
         text = value if isinstance(value, str) else json.dumps(value)
         numeric = number(value)
         forms = [exact(text), *([] if numeric is None else [numeric])]
+        whole, host = loose(text) or exact(text), host_of(text)
+        sought = (whole, *forms[1:], *([] if host is None else [loose(host)]))
+        ordered = next((place for form in sought if (place := self._in_text(form, session, self._ordering))), None)
         if any(self._in_field(each, session) for each in forms):
-            return Origin(Source.FIELD)
-        whole = loose(text) or exact(text)
+            return Origin(Source.FIELD) if ordered is None else self._of_text(ordered, Source.FIELD, is_ordered=True)
+        if ordered is not None:
+            return self._of_text(
+                ordered, is_ordered=True, is_exact=host is None or self._in_text(whole, session) is not None
+            )
         places = (self._in_text(form, session) for form in (whole, *forms[1:]))
         place, is_exact = next((each for each in places if each is not None), None), True
         if place is None and isinstance(value, str):
@@ -305,7 +322,7 @@ class Conversation:
         is_named = program.has(text) or (numeric is not None and program.has(numeric[1:].decode()))
         if place is not None and not (is_named and self._is_later(place, program)):
             return self._of_text(place, is_exact=is_exact)
-        return Origin(Source.PROGRAM) if is_named else self._made(value, host_of(text), session, program)
+        return Origin(Source.PROGRAM) if is_named else self._made(value, host, session, program)
 
     def _made(self, value: Json, host: str | None, session: str | None, program: ProgramTexts) -> Origin:
         """Return the source of what is in no text, and not in the program."""
@@ -324,16 +341,25 @@ class Conversation:
         sighted = self._answers.get(place[0])
         return sighted is not None and sighted.at >= program.sent and not sighted.gives_orders
 
-    def _of_text(self, place: tuple[int, int] | None, *, is_exact: bool = True) -> Origin:
+    def _of_text(
+        self,
+        place: tuple[int, int] | None,
+        source: Source = Source.TEXT,
+        *,
+        is_exact: bool = True,
+        is_ordered: bool = False,
+    ) -> Origin:
         number_, line = place or (0, 0)
         sighted = self._answers.get(number_)
-        return Origin(Source.TEXT, "" if sighted is None else sighted.called, line or None, is_exact)
+        return Origin(source, "" if sighted is None else sighted.called, line or None, is_exact, is_ordered)
 
     def _in_field(self, form: bytes, session: str | None) -> bool:
         return self._counts(self._fields.get(self.digest(form)), session)
 
-    def _in_text(self, form: bytes, session: str | None) -> tuple[int, int] | None:
-        place = self._texts.get(self.digest(form))
+    def _in_text(
+        self, form: bytes, session: str | None, texts: Mapping[int, tuple[int, int]] | None = None
+    ) -> tuple[int, int] | None:
+        place = (self._texts if texts is None else texts).get(self.digest(form))
         return place if place is not None and self._counts(place[0], session) else None
 
     def _counts(self, answer: int | None, session: str | None) -> bool:
@@ -360,6 +386,17 @@ class Conversation:
             if at >= time.time() - WINDOW_SECONDS or (session is not None and of_session == session):
                 return answer, 0
         return None
+
+    def ordered_before(self, moment: float) -> tuple[str, float] | None:
+        """Return the call whose answer was the first within the window to give orders, before a moment, and when."""
+        since = time.time() - WINDOW_SECONDS
+        before = [(called, at) for called, at in self.orders.items() if since <= at < moment]
+        return min(before, key=lambda each: each[1], default=None)
+
+    def was_named(self, value: Json, before: float) -> bool:
+        """Return whether programs and calls named all of an argument before a moment."""
+        digests = self.digests(leaves(value))
+        return bool(digests) and all(self._written.get(each, (before,))[0] < before for each in digests)
 
     def orders_now(self) -> list[str]:
         """Return the calls whose answers gave orders to an assistant, within the window."""

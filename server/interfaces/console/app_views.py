@@ -2,7 +2,13 @@
 
 The tools that give reports name one page, `ui://sealab/run`, to clients that show such. It is the same for all runs.
 Once the host has told it which run it is about, it reads `ui://sealab/runs/<run_id>`, which is written by the templates
-of the console, for the caller that reads it. It answers no question: what a page can send, a model could send too.
+of the console, for the caller that reads it.
+
+It answers no question. A `tools/call` that a page sends comes through the host on the connection that the model's calls
+come on, and nothing in it says who sent it or that somebody clicked (SEP-1865, "Standard MCP Messages"). That a model
+does not call a tool with `visibility: ["app"]` is kept by hosts alone ("Visibility"), and a secret in the page would be
+read by any model that can read resources. So an agent could answer its own question. The page has the host open the
+console instead (`ui/open-link`), where the user is known by a session of their own.
 """
 
 from __future__ import annotations
@@ -21,8 +27,9 @@ from ....skills_db.errors import JournalNotFound
 from ...app import App
 from ...base.errors import KNOWN_ERRORS, RequestRefused
 from ...base.host_work import Kind, in_thread
+from ...base.settings import Switch
 from ...governance.caller import Caller
-from ...governance.rights import VIEWS
+from ...governance.rights import CONSOLE, VIEWS
 from ...governance.scopes import caller_of, principal_of
 
 if TYPE_CHECKING:
@@ -63,6 +70,8 @@ class RunViews(Extension):
     async def _text(self, uri: str, caller: Caller) -> str:
         from .rendering import rendered
 
+        has_console = caller.origin and self._app.settings.console is Switch.ON
+        console = f"{caller.origin}{CONSOLE}/approvals" if has_console else ""
         if uri == PAGE:
             return await asyncio.to_thread(lambda: rendered("app.html", runs=_RUNS))
         if uri.startswith(_RUNS):
@@ -72,7 +81,7 @@ class RunViews(Extension):
                 raise MCPError(INVALID_PARAMS, str(error)) from None
             except KNOWN_ERRORS as error:
                 told = {"error": str(error)}
-            return await asyncio.to_thread(lambda: rendered("app_run.html", base="", data=told))
+            return await asyncio.to_thread(lambda: rendered("app_run.html", base="", data=told, console=console))
         raise MCPError(INVALID_PARAMS, f"There is no resource {uri[:200]}. The page of a run is {PAGE}.")
 
     async def _told(self, run_id: str, caller: Caller) -> Transcript:

@@ -51,6 +51,8 @@ _LOGIN_BYTES_MAX = 16_384
 """Of nobody who is known."""
 _POLICY = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 _STYLE = "console.css"
+_MENU = frozenset(page.menu for page in PAGES)
+"""The pages that somebody who was asked to sign in comes back to."""
 _LOG = logging.getLogger(__name__)
 S = TypeVar("S", bound=OfApp)
 
@@ -175,7 +177,8 @@ class Console(Generic[S]):
         takes_tokens = self._authentication is not None
         how = "Sign in with a token, or open" if takes_tokens else "Open"
         data = {"error": error or f"Nobody is signed in here, or no longer. {how} a new link of `sealab console`."}
-        return asked.answer(status, "login.html", data, title="Sign in", takes_tokens=takes_tokens)
+        to = asked.form.get("to", asked.path)
+        return asked.answer(status, "login.html", data, title="Sign in", takes_tokens=takes_tokens, to=to)
 
     async def _linked(self, asked: _Asked) -> Response:
         session = await asyncio.to_thread(self.sessions.taken, asked.path.removeprefix("link/"))
@@ -200,7 +203,8 @@ class Console(Generic[S]):
         audit = self._tenants.own.app.audit
         audit.signed_in(identity, method)
         await audit.kept()
-        return self._redirect(asked, "", session.secret, SESSION_SECONDS)
+        to = asked.form.get("to", "")
+        return self._redirect(asked, to if to in _MENU else "", session.secret, SESSION_SECONDS)
 
     async def _signed_out(self, asked: _Asked, viewer: Viewer) -> Response:
         if viewer.session is not None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -63,7 +63,8 @@ BROKEN_MAX = 16
 BROKEN_BYTES_MAX = 64_000_000
 """How many calls of one caller whose streams broke are kept to be joined, and how much these asked and were answered.
 
-The newest is kept in any case; the oldest others end as those do whose clients closed their streams.
+The newest is kept in any case; the oldest others end as those do whose clients closed their streams. So many answers
+are kept, too, for which no request came back after a question.
 """
 
 _SETTLE_SECONDS = 0.05
@@ -316,16 +317,14 @@ class Elicitations:
 
     def _bound(self, sent: SentCall) -> None:
         """Let no call join the oldest of a caller whose streams broke, beyond what is kept, and end their runs."""
-        count = size = 0
         scope = sent.caller.scope
         broken = [each for each in self.sent if each.sent is not None and each.sent.caller.scope == scope]
-        for held in reversed([each for each in broken if each.broke()]):
-            count, size = count + 1, size + held.size()
-            if count > 1 and (count > BROKEN_MAX or size > BROKEN_BYTES_MAX) and held.task is not None:
-                self.sent.remove(held)
+        for held in _beyond(each for each in reversed(broken) if each.broke()):
+            self.sent.remove(held)
+            if held.task is not None:
                 held.task.cancel()
-                if held.dropping is not None:
-                    held.dropping.cancel()
+            if held.dropping is not None:
+                held.dropping.cancel()
 
     async def _go_on(self, context: Context[Any, Any], held: _Suspended) -> CallToolResult:
         """Wait for work that another request began, for a request that goes on in its place."""
@@ -386,7 +385,7 @@ class Elicitations:
         held.asked_at = asyncio.get_running_loop().time()
         state = secrets.token_urlsafe(16)
         self.suspended[state] = held
-        held.task.add_done_callback(lambda task: self._keep(state, task))
+        held.task.add_done_callback(lambda task: self._keep(state, task, caller_of(held.context.request_context).scope))
         if held.session is not None and self.wanted[held.session] > 1:
             self._yield_soon(state, held)
         required = InputRequiredResult(
@@ -419,10 +418,29 @@ class Elicitations:
         if held is not None:  # its client has not come back
             held.give_up()
 
-    def _keep(self, state: str, task: asyncio.Task[CallToolResult]) -> None:
+    def _keep(self, state: str, task: asyncio.Task[CallToolResult], scope: str) -> None:
         if not task.cancelled():
             task.exception()  # it is raised again where a request comes back for it
+        if state not in self.suspended:
+            return
         asyncio.get_running_loop().call_later(_KEPT_SECONDS, self.suspended.pop, state, None)
+        ended = [
+            held
+            for held in reversed(self.suspended.values())
+            if held.task is not None and held.task.done() and caller_of(held.context.request_context).scope == scope
+        ]
+        for held in _beyond(ended):
+            for each in [each for each, other in self.suspended.items() if other is held]:
+                del self.suspended[each]
+
+
+def _beyond(newest_first: Iterable[_Suspended]) -> Iterator[_Suspended]:
+    """Yield what is beyond the bounds of what is kept for one caller; the newest never is."""
+    count = size = 0
+    for held in newest_first:
+        count, size = count + 1, size + held.size()
+        if count > 1 and (count > BROKEN_MAX or size > BROKEN_BYTES_MAX):
+            yield held
 
 
 def _identity_of(context: Context[Any, Any]) -> Identity:

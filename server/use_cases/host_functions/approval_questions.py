@@ -161,9 +161,22 @@ async def _shown_calls(privacy: Privacy, calls: Calls, planned: Sequence[_Planne
     if not planned:
         return []
     written = await in_thread(Kind.SEARCH, partial(_written, planned))
+    sourced = await _sourced(calls, written)
     kept = await privacy.kept_value(calls.caller.scope, [each.arguments for each in written])  # before it is cut
     told = cast("Sequence[Mapping[str, Json]]", kept)
-    return await in_thread(Kind.SEARCH, partial(_shown, written, told, hides=hides))
+    return await in_thread(Kind.SEARCH, partial(_shown, written, told, sourced, hides=hides))
+
+
+async def _sourced(calls: Calls, written: Sequence[_Written]) -> list[JudgedCall]:
+    """Return where the values come from that are known before the program starts."""
+    sources = calls.outermost.sources
+    if sources is None or calls.dry_run:
+        return [UNJUDGED] * len(written)
+    await sources.caught_up()
+    return [
+        await sources.judge(each.planned.tool, each.planned.server, each.arguments, calls.skill_sources, is_made=False)
+        for each in written
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,14 +209,22 @@ def _written(planned: Sequence[_Planned]) -> list[_Written]:
     return found[:SHOWN_MAX]
 
 
-def _shown(written: Sequence[_Written], kept: Sequence[Mapping[str, Json]], *, hides: bool) -> list[_Shown]:
+def _shown(
+    written: Sequence[_Written],
+    kept: Sequence[Mapping[str, Json]],
+    sourced: Sequence[JudgedCall],
+    *,
+    hides: bool,
+) -> list[_Shown]:
     found: list[_Shown] = []
-    for each, arguments in checked(zip(written, kept, strict=True), every=1):
+    for each, arguments, judged in checked(zip(written, kept, sourced, strict=True), every=1):
         place = each.place
         line = f"line {place.line}" if place.skill is None else f"line {place.line} of the skill {place.skill.key}"
         call = approval.asked_before(each.planned.tool, arguments, each.computed).changed(place=line, times=each.times)
+        call = with_clauses(call, judged.clauses)
         is_known = not any(one.identifying and one.computed is not None for one in call.arguments)
-        is_covered = is_known and not (hides and each.times is None) and call.naming_chars <= NAMING_CHARS_MAX
+        is_whole = is_known and call.naming_chars <= NAMING_CHARS_MAX
+        is_covered = is_whole and not judged.is_alone and not (hides and each.times is None)
         found.append(_Shown(each.planned, place, call, is_known, is_covered))
     return found
 

@@ -7,7 +7,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -20,6 +20,7 @@ from ....tools_registry.errors import Refusal
 from ...base.host_call import Answer, Answers, HostCall
 from ...base.host_work import Kind, in_thread
 from ...base.settings import Profile
+from ...governance.provenance.instructions import gives_orders
 from ...governance.provenance.judging import UNJUDGED, JudgedCall, judged
 from ...governance.provenance.reading import Digest, Found, glanced, loose, number, read
 from ...governance.provenance.sightings import (
@@ -124,12 +125,15 @@ class RunSources:
         look = partial(glanced, value) if isinstance(value, str) else read_whole
         is_small = is_light(cast("Json", [value, asked]))
         found = look() if is_small else await in_thread(Kind.ANSWERS, look, charged=False)
-        if isinstance(value, str):
-            await self.conversation.note_unread(sighted, value, found, partial(read_whole, is_glanced=True))
-        else:
-            self.conversation.note(sighted, found)
+        ordering: Collection[int] = ()
         if found.gives_orders:
+            ordered = partial(_ordering, value, asked, self.conversation.digest)
+            ordering = await in_thread(Kind.ANSWERS, ordered, charged=False)
             self.orders[sighted.called] = None
+        if isinstance(value, str):
+            await self.conversation.note_unread(sighted, value, found, partial(read_whole, is_glanced=True), ordering)
+        else:
+            self.conversation.note(sighted, found, ordering)
 
     async def note_recorded(self, call: RecordedCall, at: float | None = None) -> None:
         """Note what a call gave of which the journal has the answer."""
@@ -185,13 +189,19 @@ class RunSources:
         self.conversation.erase(earlier.erased)
 
     async def judge(
-        self, tool: Tool, server: ServerConfig, arguments: Mapping[str, Json], skills: Mapping[str, str]
+        self,
+        tool: Tool,
+        server: ServerConfig,
+        arguments: Mapping[str, Json],
+        skills: Mapping[str, str],
+        *,
+        is_made: bool = True,
     ) -> JudgedCall:
         """Return the sources of the arguments of a call, and whether it is asked about by itself.
 
-        `skills` are the codes of skills that the program names. Those of a call that writes go into the report.
+        `skills` are the codes of skills that the program names. Those of a write that `is_made` go into the report.
         """
-        if server.only_reads(tool) and self.profile is not Profile.STRICT:
+        if server.only_reads(tool) and self.profile is not Profile.STRICT and not self.conversation.orders:
             return UNJUDGED
         named = self.program
         if skills:
@@ -211,7 +221,7 @@ class RunSources:
             arguments=arguments,
         )
         call = await in_thread(Kind.SEARCH, look)  # the program may be large where the arguments are not
-        if not server.only_reads(tool):
+        if is_made and not server.only_reads(tool):
             for each in call.arguments:
                 self.writes[tool.full_name, each.name, each.source.value] = None
         return call
@@ -240,6 +250,12 @@ def _new_in(
             if form is not None:
                 found.texts.pop(digest(form), None)
     return found
+
+
+def _ordering(value: Json, asked: Mapping[str, Json], digest: Digest) -> Mapping[int, int]:
+    """Return digests of what stands in those texts of an answer that give orders, without what the call was given."""
+    texts = [each for each in leaves(value) if isinstance(each, str) and gives_orders(each)]
+    return _new_in(cast("Json", texts), asked, digest, is_text=True).texts
 
 
 def _text_of(value: Json, arguments: Mapping[str, Json]) -> Json:

@@ -242,8 +242,8 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO, *, of_skill:
     """Format the report as lines: how it ended, the result, the error, the output, and what was cut.
 
     The result stands in the form that takes the fewest tokens, or was asked for. Of a long result or output only
-    `SHOWN_CHARS` are shown: the structured content has more. The run is named, so that a skill can be made of it, but not
-    where it was `of_skill` already and ended well.
+    `SHOWN_CHARS` are shown: the structured content has more. The run is named, so that a skill can be made of it,
+    but not where it was `of_skill` already and ended well.
     """
     failed = report["error"]
     lines = [f"{report['status']} in {_brief_ms(report['execution_time_ms'])} ms"]
@@ -286,7 +286,11 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO, *, of_skill:
         lines.append(f"session: {report['session_ended']}")
     if "hint" in report:
         lines.append(f"hint: {report['hint']}")
-    privacy = report.get("privacy", {})
+    return _NEW_LINE.join([*lines, *_privacy_said(report.get("privacy", {}))])
+
+
+def _privacy_said(privacy: PrivacyReport) -> list[str]:
+    lines = []
     if "hidden" in privacy:
         lines.append(f"hidden behind tokens: {_listed(privacy['hidden'])}")
     if "unknown" in privacy:
@@ -302,7 +306,7 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO, *, of_skill:
         refused = left.get("refused", 0)
         done = f"{refused} call{'s were' if refused > 1 else ' was'} refused" if refused else "given tokens as they are"
         lines.append(f"{left['tool']}: {done}: {'; '.join(withheld + unknown + values)}")
-    return _NEW_LINE.join(lines)
+    return lines
 
 
 def _files_said(files: list[WrittenFile] | FileChanges) -> Iterator[str]:

@@ -32,6 +32,7 @@ from ...governance.questions import (
 
 _NAME_CHARS_MAX = 120
 _TITLE_SOUGHT_CHARS = 10_000
+_IMPORT = re.compile(r"import\s|from\s+[\w.]+\s+import\s")
 _NAMES_SHOWN = 8
 _PLACES_SHOWN = 8
 _DESTROYING = re.compile(
@@ -47,7 +48,9 @@ COVERS_CALL = (
     f'A yes covers no other call; "{THIS_RUN}" covers each further call in this run that names the same parties, '
     "places and sums."
 )
-COVERS_ALONE = "A yes covers this call and no other."
+COVERS_ALONE = (
+    "It is asked about by itself, since somebody else may have written that text. A yes covers this call and no other."
+)
 COVERS_RUN = (
     "It was asked about before in this run: a yes now holds for each further call of it in this run that names the "
     "same parties, places and sums."
@@ -225,16 +228,21 @@ def rule_of(call: AskedCall) -> StandingApproval:
 
 
 def title_of(source: str) -> str:
-    """Return what a program says that it does: its first line, without the marks of a comment or a docstring."""
-    lines = (line.strip() for line in source[:_TITLE_SOUGHT_CHARS].splitlines())
+    """Return what a program says that it does: its first line, without the marks of a comment or a docstring.
+
+    What it imports says nothing.
+    """
+    lines = (line.strip() for line in source[:_TITLE_SOUGHT_CHARS].splitlines() if not _IMPORT.match(line))
     first = next((line for each in lines if (line := each.strip("#\"'! ").strip())), "")
     return first if len(first) <= _NAME_CHARS_MAX else f"{first[: _NAME_CHARS_MAX - 1]}…"
 
 
 def may_write(tool: Tool, server: ServerConfig) -> str:
-    """Return why a call is not one that only reads: why a user is asked, and a dry run does not make it."""
+    """Return why a user is asked about a call: it is not one that only reads, or carries out what it is given."""
     if server.approve is Approve.ALWAYS:
         return "is one that is always asked about"
+    if server.only_reads(tool):
+        return "only reads, but takes along what it is given"
     if server.says_reads(tool.name) is False:
         return "is marked in the operator's mcp.json as one that writes"
     if tool.annotations.get("destructiveHint") is True:

@@ -25,6 +25,7 @@ TOOLS = [
     tool("contacts", READS),
     tool("fetch", READS, url="string"),
     tool("send_money", recipient="string", amount="number"),
+    tool("write", recipient="string", body="string"),
 ]
 
 

@@ -210,6 +210,14 @@ def test_a_question_is_answered_in_two_clicks_by_who_may_and_by_nobody_else(team
     shown = approver.page("/approvals")  # the first click
     assert f'action="/console{form}"' in shown
     assert "notes.send" in shown
+    (host,) = (
+        each["text"]
+        for each in team.agent("approver")
+        .request("resources/read", {"uri": f"ui://sealab/runs/{run_id}"}, f"ui://sealab/runs/{run_id}")
+        .message["result"]["contents"]
+    )
+    assert "<form" not in host, "what a page in a chat sends, the agent can send too"
+    assert f'<a href="{approver.origin}/console/approvals">console</a>' in host
     assert approver.sent(form, yes).status_code == 303  # the second
     wait_until(lambda: team.agent("ann").call("get_run", run_id=run_id).structured["status"] == "ok")
     assert approver.sent(form, yes, **JSON).status_code == 400
@@ -281,6 +289,12 @@ def test_nobody_without_a_session_or_token_sees_anything(team: Team) -> None:
     assert stranger.sent("/runs/0/cancel", {}, mark="").status_code == 401
     for given in ("", "é", "sealab_no", "x" * 9000):
         assert stranger.client.post(f"{stranger.origin}/console/login", data={"token": given}).status_code == 401
+    way_in = stranger.opened("/approvals").text
+    assert '<input type="hidden" name="to" value="approvals">' in way_in
+    for to, leads_to in (("approvals", "/console/approvals"), ("//evil.example", "/console"), ("logout", "/console")):
+        given = {"token": team.tokens["ann"], "to": to}
+        signed_in = nobody(team.url).client.post(f"{stranger.origin}/console/login", data=given)
+        assert (signed_in.status_code, signed_in.headers["location"]) == (303, leads_to)
     bearer = {"Authorization": f"Bearer {team.tokens['ann']}", **JSON}
     assert stranger.opened("/runs", **bearer).status_code == 200  # as programs send it
     assert stranger.opened("/settings", **bearer).status_code == 403

@@ -123,23 +123,28 @@ def test_a_question_is_answered_by_two_clicks_and_the_keyboard_reaches_what_ther
 HOST = """(async () => {
   const frame = document.createElement("iframe");
   frame.srcdoc = PAGE;
-  const told = [];
+  const told = [], read = [];
   const ended = new Promise((done) => addEventListener("message", ({ data }) => {
     told.push(data.method);
     const send = (message) => frame.contentWindow.postMessage({ jsonrpc: "2.0", ...message }, "*");
     if (data.method === "ui/initialize") send({ id: data.id, result: { hostContext: { theme: "dark" } } });
     if (data.method === "ui/notifications/initialized") send({ method: "ui/notifications/tool-result", params: RESULT });
     if (data.method === "resources/read") {
+      read.push(data.params.uri);
       send({ id: data.id, result: { contents: [{ uri: data.params.uri, text: RUN }] } });
-      setTimeout(() => done(data.params.uri), 50);
+      const clicks = setInterval(() => {
+        const link = frame.contentDocument.querySelector("a");
+        if (link) clearInterval(clicks), link.click();
+      }, 10);
     }
+    if (data.method === "ui/open-link") setTimeout(() => done(data.params.url), 50);
   }));
   document.body.append(frame);
-  const uri = await ended;
+  const opened = await ended;
   const shown = frame.contentDocument;
-  return [uri, shown.body.innerText, shown.documentElement.style.colorScheme, told, shown.querySelectorAll("img").length];
+  return [...read, opened, shown.body.innerText, shown.documentElement.style.colorScheme, told, shown.querySelectorAll("img").length];
 })()"""
-"""A host of MCP Apps: it shows the page in a frame, tells it of an answer, and reads for it what it asks for."""
+"""A host of MCP Apps: it shows the page in a frame, tells it of an answer, reads for it what it asks for, and opens links."""
 
 
 async def test_the_page_of_a_run_shows_it_in_the_frame_of_a_host(tmp_path: Path) -> None:
@@ -147,14 +152,16 @@ async def test_the_page_of_a_run_shows_it_in_the_frame_of_a_host(tmp_path: Path)
         report = await caller.run(f"print({HOSTILE!r})\nresult = [{{'name': 'seen'}}]")
         uri = f"ui://sealab/runs/{report['run_id']}"
         page, run = await read(caller.client, PAGE), await read(caller.client, uri)
+    run += '<a href="https://sealab.example/console/approvals">console</a>'  # as over HTTP, where a question waits
     with browser(tmp_path / "browser") as shown:
         shown.open("about:blank")
         result = {"structuredContent": report, "content": []}
         host = (
             HOST.replace("PAGE", json.dumps(page)).replace("RESULT", json.dumps(result)).replace("RUN", json.dumps(run))
         )
-        asked, text, scheme, told, pictures = shown.run(host)
+        asked, opened, text, scheme, told, pictures = shown.run(host)
     assert (asked, scheme, pictures) == (uri, "dark", 0)
+    assert opened == "https://sealab.example/console/approvals"
     assert "seen" in text
     assert HOSTILE in text
     assert "ui/notifications/size-changed" in told

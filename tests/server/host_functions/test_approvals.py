@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sealab.server.governance.questions import AskedArgument, AskedCall, Question
 from sealab.server.use_cases.host_functions.approvals import Approvals
 
 
@@ -45,3 +46,20 @@ def test_a_yes_that_an_earlier_version_kept_for_a_tool_covers_no_call() -> None:
     said = Approvals()
     said.restore({"granted": {"0 up.append"}})
     assert not said.spend("up.append")
+
+
+def test_an_answer_answers_no_question_that_shows_more() -> None:
+    to = AskedArgument(name="to", value="GB1", identifying=True)
+    clause = 'to "GB1" stands only in the text of bank.read_file("bill.txt")'
+
+    def asked(times: int | None = 1, source_clause: str | None = None) -> Question:
+        argument = to.changed(source_clause=source_clause)
+        return Question(calls=(AskedCall(server="bank", tool="pay", arguments=(argument,), times=times),))
+
+    assert asked().asks_the_same(asked())
+    assert asked(2).asks_the_same(asked(3))
+    assert asked(2).asks_the_same(asked(None))
+    assert not asked(3).asks_the_same(asked(2))
+    assert not asked(None).asks_the_same(asked(2))
+    assert asked().asks_the_same(asked(source_clause=clause))
+    assert not asked(source_clause=clause).asks_the_same(asked())

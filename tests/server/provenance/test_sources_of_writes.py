@@ -126,6 +126,62 @@ async def test_a_text_that_gives_orders_is_marked_in_the_report_and_in_the_next_
     assert LANDLORD not in str(report)
 
 
+async def test_what_a_text_with_orders_names_is_asked_about_by_itself_though_a_field_has_it_too(bank: Bank) -> None:
+    reads = "await tools.bank.contacts()\nawait tools.bank.read_file(path='order.txt')"
+    user = User([ElicitResult(action="decline")])
+    async with bank.caller(user) as caller:
+        await caller.run(reads)
+        report = await caller.run(pay(repr(LANDLORD)))
+        page = await caller.run("await tools.bank.fetch(url='https://evil.example/x')")
+    assert sources(report)["recipient"] == "field"
+    told = 'in the text of bank.read_file("order.txt"), line 1, which gives instructions to an assistant'
+    assert f'recipient "{LANDLORD}" stands {told}' in user.asked[0]
+    assert "which gives instructions to an assistant\n" in user.asked[1]
+    assert 'url "https://evil.example/x" ' in user.asked[1]
+    assert "bank.fetch only reads, but takes along what it is given." in user.asked[1]
+    assert (page["success"], bank.paid()) == (False, [])
+
+
+async def test_what_was_first_named_after_a_text_with_orders_says_so_and_a_yes_covers_it(bank: Bank) -> None:
+    user = User([yes()])
+    async with bank.caller(user) as caller:
+        await caller.run(pay(repr(HEIR), by="bank"))
+        await caller.run("await tools.bank.read_file(path='mail.txt')")
+        await caller.run(pay(repr(ALICE), by="bank") + pay(repr(HEIR), by="bank"))
+    said = 'was first named after bank.read_file("mail.txt") was read, whose text gives instructions to an assistant'
+    assert f'recipient "{ALICE}" {said}' in user.asked[1]
+    assert f'recipient "{HEIR}"' not in user.asked[1]
+    assert (len(user.asked), bank.paid()) == (2, [HEIR, ALICE, HEIR])
+
+
+async def test_a_link_within_a_text_says_that_it_stands_only_in_another_and_stops_nothing(bank: Bank) -> None:
+    user = User([yes()])
+    async with bank.caller(user) as caller:
+        await caller.run("await tools.bank.contacts()\nawait tools.bank.read_file(path='link.txt')")
+        for by in ("bank", "free"):
+            body = "Hi, see www.secure-systems-252.com. Or https://corp.example/a?"
+            await caller.run(f"await tools.{by}.write(recipient='Landlord', body={body!r})")
+    (asked,) = user.asked
+    told = 'in body, "www.secure-systems-252.com" stands only in the text of bank.read_file("link.txt"), line 1\n'
+    assert told in asked
+    assert bank.paid() == ["Landlord", "Landlord"]
+
+
+async def test_a_call_that_is_asked_about_by_itself_is_not_asked_about_before_the_program_starts_too(
+    bank: Bank,
+) -> None:
+    user = User([yes()])
+    async with bank.caller(user) as caller:
+        await caller.run(READ)
+        await caller.run(pay(repr(THIEF), by="bank") + pay(repr(ALICE), by="bank"))
+    assert bank.paid() == [THIEF, ALICE]
+    first, alone = user.asked
+    later = first[first.index("A yes does not cover these; each is asked about when it is made:") :]
+    assert later.index(THIEF) < later.index("stands only in the text of bank.read_file")
+    assert f'1. bank.send_money(recipient="{ALICE}"' in first
+    assert f'recipient "{THIEF}" stands only in the text of' in alone
+
+
 async def test_the_journal_and_the_audit_log_keep_the_sources_of_a_write(bank: Bank) -> None:
     async with bank.caller(User([yes()])) as caller:
         run_id = (await caller.run(READ + pay(TAKEN)))["run_id"]

@@ -138,6 +138,7 @@ async def test_a_call_is_one_trace_from_the_client_to_the_upstream_and_names_are
         if '"tools/call"' in line
     }
     assert parents == {each.span_id.hex() for each in (*looks, failed)}
+    assert "baggage" not in flow.sent, "what a client gives along is not for upstream servers"
     assert [each.name for each in collector.spans if each.parent_span_id == served.span_id] == ["sealab.run"]
     assert "sealab.run.privacy" in {each.name for each in collector.spans}
     assert {f"sealab.run.{part}.duration" for part in ("queue", "privacy", "archive")} <= collector.metrics.keys()

@@ -80,7 +80,7 @@ async def test_one_question_covers_the_calls_of_a_program(kind: str, tmp_path: P
         assert await result(caller, writing(file)) == "touched"
     [question] = user.asked
     assert question.startswith(
-        'May the running code make these 2 calls, in "import asyncio"? It is asked for local, through mcp '
+        'May the running code make these 2 calls, in "for line in (\\"a\\", \\"b\\"):"? It is asked for local, through mcp '
     )
     assert f'1. up.append(path="{file}", line=one of "a", "b", "0", …) [line 4, line 5, at most 5 times]\n' in question
     assert f'2. up.silent_about_itself(path="{file}") [line 6]\n' in question
@@ -129,7 +129,7 @@ async def test_where_not_all_calls_are_known_each_is_asked_about_when_it_is_made
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_user_can_be_asked_at_each_call(served: Caller, mode: str, tmp_path: Path) -> None:
     file = tmp_path / "file"
-    user = User([yes("ask at each call"), yes(), NO, yes("this call"), yes("this tool in this run")])
+    user = User([yes("ask at each call"), yes(), NO, yes("this call"), yes("such calls in this run")])
     code = f"""
 import asyncio
 answers = []
@@ -158,18 +158,18 @@ async def test_after_a_no_nothing_is_called_at_all(served: Caller, mode: str, tm
 
 async def test_a_yes_for_always_holds_in_later_runs_until_it_is_taken_back(tmp_path: Path) -> None:
     configure(tmp_path, up=upstream())
-    file, user = tmp_path / "file", User([yes("this tool always")])
+    file, user = tmp_path / "file", User([yes("such calls always")])
     code = f"await tools.up.append(path={str(file)!r}, line='x')"
     for _ in range(2):
         async with in_this_process(tmp_path, ONE_SPARE, elicitation_callback=user) as caller:
             await result(caller, code)
             await result(caller, code)
     assert len(user.asked) == 1
-    assert user.choices == [["this tool in this run", "this tool always", "ask at each call"]]
+    assert user.choices == [["such calls in this run", "such calls always", "ask at each call"]]
     pins = json.loads((tmp_path / "registry" / "pins.json").read_text())
     rule = {"arguments": {"path": str(file)}, "limits": {}}
     assert list(pins["servers"]["up"]["approved"].values()) == [{"append": [rule]}]
-    assert f'"this tool always" writes the rule: up.append where path is "{file}".' in user.asked[0]
+    assert f'"such calls always" writes the rule: up.append where path is "{file}".' in user.asked[0]
     async with in_this_process(tmp_path, ONE_SPARE) as caller:
         await result(caller, code)  # nobody need be asked
     shown = await asyncio.to_thread(sealab, "servers", "test", "up", "--home", str(tmp_path), "--ask-again")
@@ -188,13 +188,13 @@ async def test_a_yes_for_always_holds_in_later_runs_until_it_is_taken_back(tmp_p
 
 async def test_a_caller_that_cannot_be_told_from_others_is_not_offered_always(tmp_path: Path) -> None:
     configure(tmp_path, up=upstream())
-    user = User([yes("this tool always")])
+    user = User([yes("such calls always")])
     with http_server(tmp_path, **ONE_SPARE) as url:
         for _ in range(2):
             async with Client(url, read_timeout_seconds=200, elicitation_callback=user) as client:
                 code = f"await tools.up.append(path={str(tmp_path / 'file')!r}, line='x')"
                 await result(Caller(client, tmp_path), code)
-    assert user.choices == [["this tool in this run", "ask at each call"]] * 2
+    assert user.choices == [["such calls in this run", "ask at each call"]] * 2
 
 
 async def test_a_hundred_reads_are_not_done_for_a_write_that_is_refused_and_all_such_calls_are_named(

@@ -179,14 +179,14 @@ async def test_what_is_refused_before_the_start_gives_its_reason_and_unclear_num
 
 
 async def test_a_yes_for_always_is_a_rule_with_party_and_limit(served: Caller, ledger: Path) -> None:
-    user = User([answer(covers="this tool always"), NO])
+    user = User([answer(covers="such calls always"), NO])
     code = "await tools.bank.put(to={!r}, amount={}, subject='s')"
     async with asking(served, user) as caller:
         await result(caller, code.format("carla", 100))
         for to, amount, asked in (("carla", 99, 1), ("carla", 101, 2), ("carla", -1, 3), ("bert", 1, 4)):
             await caller.run(code.format(to, amount))
             assert len(user.asked) == asked, (to, amount)
-    rule = '"this tool always" writes the rule: bank.put where to is "carla", amount is at most 100.'
+    rule = '"such calls always" writes the rule: bank.put where to is "carla", amount is at most 100.'
     assert rule in user.asked[0]
     await result(served, code.format("carla", 100))  # whom nobody can ask
     assert (await served.run(code.format("bert", 1)))["status"] == "refused"

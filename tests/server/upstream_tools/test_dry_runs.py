@@ -120,7 +120,7 @@ async def test_what_its_user_approved_for_always_and_seems_to_read_a_dry_run_cal
     (tmp_path / "silent.py").write_text(SILENT)
     configure(tmp_path, asked={"command": sys.executable, "args": [str(tmp_path / "silent.py")]})
     code = "note = await tools.asked.get_note()\ngone = await tools.asked.get_and_mark()\n[note, gone]"
-    user = User([NO, yes("this tool always")])
+    user = User([NO, yes("such calls always")])
     async with in_this_process(tmp_path, ONE_SPARE, elicitation_callback=user) as caller:
         assert (await caller.run(code, dry_run=True))["result"] == ["dry run", "dry run"]
         await result(caller, "await tools.asked.get_note()")
@@ -149,9 +149,9 @@ marked, gone = await tools.asked.get_and_mark(), await tools.asked.delete_note(n
     first, _ = user.asked
     assert "1. asked.get_note() [line 2 of the skill note]\nasked.get_note does not say that it only reads." in first
     assert "It is a dry run" in first
-    assert "delete_note" not in first
+    assert "delete_note" not in first.partition("\n")[2]
     assert "get_and_mark" not in first
-    assert user.choices[0] == ["this tool in this run", "this tool always"]
+    assert user.choices[0] == ["such calls in this run", "such calls always"]
 
 
 async def test_a_placeholder_has_the_shape_that_was_learned_where_no_schema_says_it(caller) -> None:

@@ -129,7 +129,7 @@ async def test_what_a_resource_holds_is_hidden_like_what_a_tool_answers(tmp_path
     assert shown.startswith("written by [EMAIL")
 
 
-@pytest.mark.parametrize("covers", ["this tool in this run", "this tool always"])
+@pytest.mark.parametrize("covers", ["such calls in this run", "such calls always"])
 async def test_a_yes_to_reading_resources_is_none_to_a_tool_of_that_name(tmp_path: Path, covers: str) -> None:
     read = "read_resource('asked', 'book://first')"
     call = "name = 'read_resource'\nawait call_tool('asked.' + name, {})"

@@ -161,7 +161,7 @@ async def test_a_plain_yes_to_a_second_call_of_a_tool_covers_the_rest_of_the_run
     async with asking(served, user) as caller:
         assert await result(caller, by_a_computed_name(file, 30)) == []
     assert len(file.read_text().splitlines()) == 30
-    assert [each[0] for each in user.choices] == ["this call", "this tool in this run"]
+    assert [each[0] for each in user.choices] == ["this call", "such calls in this run"]
     assert "a yes now holds for each further call of it in this run" in user.asked[1]
 
 
@@ -346,7 +346,7 @@ async def test_a_tool_whose_name_is_handed_to_a_skill_as_text_is_asked_about_whe
     async with asking(served, user) as caller:
         assert await result(caller, f"await skills.lines('up.append', {str(file)!r}, 12)") == 12
         assert await result(caller, "await tools.up.add(left=1); 'up.append'") == "up.append", "nothing computes a name"
-    assert [each[0] for each in user.choices] == ["this call", "this tool in this run"]
+    assert [each[0] for each in user.choices] == ["this call", "such calls in this run"]
 
 
 async def test_a_text_that_may_be_the_name_of_a_tool_ends_no_program(served: Caller) -> None:

@@ -18,6 +18,8 @@ from .....skills_db.journal.approval_links import judged
 from .....skills_db.journal.sealing import JournalKeys
 from ....app import App
 from ....base.errors import UsageError
+from ....base.settings import Switch
+from ....governance.rights import CONSOLE
 from ....use_cases.journal.transcript import moment
 from ....use_cases.runs.background.background_reports import PATH
 from ....use_cases.runs.hidden_transcripts import hidden_question
@@ -49,7 +51,9 @@ _FORM = """\
 </form>
 <p>Of several answers the first counts.</p>
 <details><summary>The program</summary><pre>{program}</pre></details>
+{others}
 """
+_OTHERS = f'<p><a href="{CONSOLE}/approvals" rel="noreferrer">All questions that wait for you</a></p>'
 _REASON = f"""\
 <label>Why not? The program is told. <input type="text" name="reason" maxlength="{_REASON_CHARS}"></label>"""
 
@@ -88,9 +92,9 @@ class _LinkedQuestion:
         state = await self._state()
         answered = state.answer_to(self._link.number) if state else None
         if answered is not None:
-            return page(200, "Answered", f"The question was {answered}.")
+            return self._said(200, "Answered", f"The question was {answered}.")
         approval = _waits(state, self._link)
-        return _GONE if approval is None or state is None else await self._form(approval, state.changed)
+        return self._gone() if approval is None or state is None else await self._form(approval, state.changed)
 
     async def taken(self, fields: Sequence[tuple[str, str]], *, approves: bool) -> HTMLResponse:
         """Answer a question, and return what counts then."""
@@ -112,10 +116,20 @@ class _LinkedQuestion:
         state = await self._state()
         answered = state.answer_to(self._link.number) if state else None
         if answered is None:
-            return _GONE
+            return self._gone()
         if counts:
-            return page(200, "Answered", f"The question was {answered}.")
-        return page(409, "Answered before", f"The question was {answered}, so this answer changes nothing.")
+            return self._said(200, "Answered", f"The question was {answered}.")
+        return self._said(409, "Answered before", f"The question was {answered}, so this answer changes nothing.")
+
+    def _said(self, status: int, title: str, sentence: str) -> HTMLResponse:
+        return form_page(title, f"<p>{escaped(sentence)}</p>{self._others()}", status=status)
+
+    def _gone(self) -> HTMLResponse:
+        return self._said(410, "Ended", "Nothing waits at this link any more: its time is over, or its run has ended.")
+
+    def _others(self) -> str:
+        """Return a link to all that waits: who has this link signs in there, and is told nothing of this address."""
+        return _OTHERS if self._app.settings.console is Switch.ON else ""
 
     async def _state(self) -> RunState | None:
         """Return how far the run of a link is, unless the link has ended."""
@@ -139,6 +153,7 @@ class _LinkedQuestion:
             reason=_REASON if asked.calls else "",
             refused=_refusing(asked),
             program=escaped(program if len(program) <= _PROGRAM_CHARS else f"{program[:_PROGRAM_CHARS]}…"),
+            others=self._others(),
         )
         return form_page("A run asks", content)
 
@@ -170,5 +185,4 @@ def _waits(state: RunState | None, link: ApprovalLink) -> Approval | None:
     return approval if approval is not None and approval.number == link.number else None
 
 
-_GONE = page(410, "Ended", "Nothing waits at this link any more: its time is over, or its run has ended.")
 PAGES = LinkKind(PATH, _is_given_out, _response, "The question cannot be read now. Try again in a moment.")

@@ -101,12 +101,16 @@ async def test_the_form_of_a_link_answers_once_and_then_the_page_says_what_and_w
         assert shown.status_code == 200
         assert run_id in shown.text
         assert "notes.send(text=" in shown.text
-        assert not re.search("<script|src=|href=", shown.text)
+        assert not re.search("<script|src=", shown.text)
+        to_all = '<a href="/console/approvals" rel="noreferrer">All questions that wait for you</a>'
+        assert re.findall("<a .*</a>", shown.text) == [to_all]
         assert (await page.sent(form)).status_code == 200
         report = await until(caller, run_id, lambda state: state["status"] == "ok")
         word = "approved" if form == YES else "denied"
         said = f"The question was {word} at {time.strftime('%Y-%m-%d', time.gmtime())} "
-        assert said in (await page.got()).text
+        answered = (await page.got()).text
+        assert said in answered
+        assert to_all in answered
         for other in (YES, NO):
             late = await page.sent(other)
             assert late.status_code == 409

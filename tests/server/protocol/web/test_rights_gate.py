@@ -31,7 +31,7 @@ from .tokens import made
 MODERN = b"2026-07-28"
 VERSIONS = (None, b"2025-11-25", MODERN)
 
-YES = {"action": "accept", "content": {"approve": True, "covers": "this tool always"}}
+YES = {"action": "accept", "content": {"approve": True, "covers": "such calls always"}}
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=10)
 values = st.recursive(
