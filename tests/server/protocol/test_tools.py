@@ -244,17 +244,21 @@ async def test_hard_values_survive_the_way_to_the_client(caller: Caller) -> None
     assert deep["success"], deep
 
 
-async def test_a_call_that_the_client_calls_off_is_killed(caller: Caller) -> None:
+async def test_a_call_that_the_client_calls_off_is_killed(caller: Caller, request: pytest.FixtureRequest) -> None:
     before = await caller.told("get_execution_stats")
+    # Over HTTP the protocol of 2026 says it by closing the stream. A stream that broke looks the same, and its run goes
+    # on to be joined: the bounds of the run end it.
+    is_like_a_break = request.node.callspec.params["caller"] == "http-modern"
+    status, seconds = ("timeout", 1) if is_like_a_break else ("cancelled", 40)
     with anyio.move_on_after(0.5) as scope:
-        await caller.run("while True:\n    pass", timeout_seconds=40)
+        await caller.run("while True:\n    pass", timeout_seconds=seconds)
     assert scope.cancelled_caught
 
-    async def cancelled() -> bool:
+    async def ended() -> bool:
         now = await caller.told("get_execution_stats")
-        return bool(now["runs"]["by_status"]["cancelled"] > before["runs"]["by_status"]["cancelled"])
+        return bool(now["runs"]["by_status"][status] > before["runs"]["by_status"][status])
 
-    await until(cancelled)
+    await until(ended)
     assert (await caller.told("get_execution_stats"))["pool"]["running"] == 0
 
 
