@@ -166,6 +166,9 @@ bench: setup ## Runs beside what a user would pick instead, and the tokens of a 
 	$(BIN)/python tests/benchmarks/latency.py
 	$(BIN)/python tests/benchmarks/skills_tokens.py
 
+floors: setup ## What a call takes, beside what it cannot take less than: a confined fork that does nothing, the SDK alone (ARGS: rounds)
+	$(BIN)/python -m tests.benchmarks.floors $(ARGS)
+
 skills-public: setup ## Public Agent Skills in SOURCES, one folder for each collection: imported, callable, answering
 	@test -n "$(SOURCES)" || { echo "say SOURCES=/path/to/folder: one folder for each collection of skills" >&2; exit 2; }
 	$(BIN)/python -m tests.benchmarks.skills_public $(SOURCES) $(ARGS)

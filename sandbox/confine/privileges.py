@@ -32,7 +32,7 @@ if sys.platform == "linux":
         libc.ready_capset(struct.pack("=Ii", _LINUX_CAPABILITY_VERSION_3, 0), bytes(24)),
     )
     _NO_NEW_PRIVILEGES = (libc.ready_prctl("PR_SET_NO_NEW_PRIVS", _PR_SET_NO_NEW_PRIVS, 1),)
-    GIVE_UP = (*_DIE_WITH_PARENT, *_DROP_CAPABILITIES, *_NO_NEW_PRIVILEGES)
+    GIVE_UP: tuple[libc.Call, ...] = (*_DIE_WITH_PARENT, *_DROP_CAPABILITIES, *_NO_NEW_PRIVILEGES)
     """What `die_with_parent`, `drop_capabilities` and `no_new_privileges` do, one after the other."""
 
 
