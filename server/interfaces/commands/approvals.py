@@ -17,7 +17,7 @@ from ...governance.scopes import principal_of
 from ...use_cases.journal.transcript import Transcript, elapsed_ms, moment
 from ...use_cases.runs.background.background import run_state
 from ...use_cases.runs.background.background_listing import ListedRun
-from ...use_cases.runs.background.background_reports import answer_told, pages_at
+from ...use_cases.runs.background.background_reports import answer_json, pages_at
 from ...use_cases.runs.hidden_transcripts import hidden_list
 from .command import AuditedAs, Group
 from .opened import OpenedHome, home_of_run, opened_homes
@@ -51,12 +51,12 @@ def list_(
         raise UsageError(f"--failed lists what was denied, and not what is {outcome}. Leave one of the two out.")
     wanted = "denied" if failed else outcome or "waiting"
     began = 0.0 if since is None else moment_of(since, "--since")
-    told = told_approvals(here, wanted, who=who, tool=tool, since=began, pages=None if url is None else pages_at(url))
+    told = listed_approvals(here, wanted, who=who, tool=tool, since=began, pages=None if url is None else pages_at(url))
     none = "No run waits for an answer." if wanted == "waiting" else "There are no questions that fit."
     return Output({"count": len(told), "approvals": told}, approval_lines(told) if told else none)
 
 
-def told_approvals(
+def listed_approvals(
     here: Here,
     wanted: str = "waiting",
     *,
@@ -128,7 +128,7 @@ def _waiting(home: OpenedHome, pages: str | None) -> Iterator[ListedRun]:
             "who": principal_of(approval.scope),
             "code": first_line(program),
             "question": approval.question,
-            "calls": cast("Json", approval.asked.told().get("calls", [])),
+            "calls": cast("Json", approval.asked.as_json().get("calls", [])),
             "at": moment(state.changed),
             "elapsed_ms": elapsed_ms(state.changed, None),
         }
@@ -212,7 +212,7 @@ def _answered(
             reply = approval.reply(approves=approves, reason=reason, refused=refuse, covers=covers)
             if approves and reply.choice is None:
                 raise UsageError(f"--refuse {refuse} names no numbers of calls. Give some, such as 2,4.")
-            taken = store.answer(run_id, number, answer_told(approval.asked, reply))
+            taken = store.answer(run_id, number, answer_json(approval.asked, reply))
         if not taken:
             raise UsageError(_why_answered(home, asked))
     said = "Approved" if approves else "Denied"

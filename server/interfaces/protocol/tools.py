@@ -20,7 +20,7 @@ from ...use_cases.runs.background.background import executed_or_parked
 from ...use_cases.runs.background.background_reports import RunState
 from ...use_cases.runs.isolations import AUTO
 from ...use_cases.runs.report import Report
-from ...use_cases.runs.request import CodeRequest, request_told
+from ...use_cases.runs.request import CodeRequest, request_json
 from ...use_cases.upstream_tools.discovery import LIMIT_DEFAULT, server_name
 from .answers import (
     READS,
@@ -155,7 +155,7 @@ class _Runs:
     ) -> CallToolResult:
         app, caller, connection = self.app, request.caller, connection_of(ctx.request_context)
         session = None if request.session is None else session_of(caller.scope, request.session)
-        asked = request_told(replace(request, caller=LOCAL))
+        asked = request_json(replace(request, caller=LOCAL))
         sent = SentCall.of(ctx, caller, code=asked, background=request.background, form=form)
         request = replace(request, run_id=sent.run_id)
 

@@ -29,9 +29,9 @@ from ....sandbox.wire.bounded_json import is_light, write, write_in_steps
 from ....skills_db.journal.records import Record, RecordKind, RunEnd
 from ...base.host_call import AnnouncedChange, Answer, Answers, HostCall
 from ...base.host_work import Kind, in_thread
-from ...base.identity import Identity, identity_told
+from ...base.identity import Identity, identity_json
 from .replies import error_reply
-from .writer import PASSING, WRITE_BYTES, JournalWriter, WrittenRun, told
+from .writer import PASSING, WRITE_BYTES, JournalWriter, WrittenRun, failure_text
 
 if TYPE_CHECKING:
     from ....skills_db.journal.records import RunBegin
@@ -167,7 +167,7 @@ class RunJournal:
         try:
             await self._writer.stored(durable=False)
         except Exception as error:  # noqa: BLE001 - whatever writing raised
-            return self._run.lost or told(error)
+            return self._run.lost or failure_text(error)
         return self._run.lost
 
     def started(self, start: Start, program: int) -> None:
@@ -189,12 +189,12 @@ class RunJournal:
         self._ensure_begun()
         called = [*called]
         try:
-            told = await _told_soon(outcome)
+            failure_text = await _told_soon(outcome)
         except asyncio.CancelledError:
             self.broken_off(Status.CANCELLED.value, outcome.isolation.value, called)
             raise
-        size = size_of(outcome.result) + len(told["output"]) + len(told["stderr"])
-        self._writer.add(self._run, record=partial(_end_record, cast("Json", told)), count=size)
+        size = size_of(outcome.result) + len(failure_text["output"]) + len(failure_text["stderr"])
+        self._writer.add(self._run, record=partial(_end_record, cast("Json", failure_text)), count=size)
         how = outcome.status.value, outcome.isolation.value, called, time.time()
         reason = None if outcome.error is None else _reason(outcome.error)
         self._writer.add(self._run, end=partial(self._end, *how, times=self._times(outcome), reason=reason))
@@ -244,7 +244,7 @@ class RunJournal:
         except TimeoutError:
             why = f"The database took longer than {STORED_SECONDS:g} seconds."
         except Exception as error:  # noqa: BLE001 - whatever writing raised, nothing was written
-            why = told(error)
+            why = failure_text(error)
         if change.leaves:
             raise HostCallError(
                 f"The call was not sent, since the journal of this run cannot be written: {why}", type="RuntimeError"
@@ -277,7 +277,7 @@ class RunJournal:
             with self._waits.for_server():
                 await self._stored(durable=False)
         except Exception as error:  # noqa: BLE001 - as above
-            self.lose(told(error))
+            self.lose(failure_text(error))
 
     def _ensure_begun(self, start: Start | None = None, program: int | None = None, after: str | None = None) -> None:
         begin, self._begin = self._begin, None
@@ -355,10 +355,10 @@ class _Call:
 
     async def intended(self, change: AnnouncedChange) -> CallRecord:
         """Record what is about to be done, and return that."""
-        told = {**self._asked(), "repeatable": change.repeatable, "leaves": change.leaves}
+        failure_text = {**self._asked(), "repeatable": change.repeatable, "leaves": change.leaves}
         if change.sources:
-            told["sources"] = [dict(each) for each in change.sources]
-        return await self._record(_INTENT, told, answered=False)
+            failure_text["sources"] = [dict(each) for each in change.sources]
+        return await self._record(_INTENT, failure_text, answered=False)
 
     async def failed(self, error: HostCallError) -> None:
         """Record the error that the code is given."""
@@ -370,17 +370,17 @@ class _Call:
         Raises `HostCallError` in place of an answer that cannot be said in JSON: the code is given what is recorded.
         """
         asked = {"n": self._number} if self._repeatable is not None else self._asked()
-        told = {**asked, "ms": round(self._journal.elapsed_ms - self.at_ms, 3), **self._journal.newly_said()}
+        failure_text = {**asked, "ms": round(self._journal.elapsed_ms - self.at_ms, 3), **self._journal.newly_said()}
         # The answer to a change that comes to the same each time is nothing to build on.
         can_build_on = self._repeatable is not True
         refused: HostCallError | None = None
         try:
-            await self._record(_OUTCOME, {**told, **answer}, answered=can_build_on)
+            await self._record(_OUTCOME, {**failure_text, **answer}, answered=can_build_on)
         except (ValueError, TypeError, RecursionError) as error:
             refused = HostCallError(
                 f"The answer of {self.asked.name} is not JSON: {error}. Ask for less.", type="ValueError"
             )
-            await self._record(_OUTCOME, {**told, **error_reply(refused)}, answered=can_build_on)
+            await self._record(_OUTCOME, {**failure_text, **error_reply(refused)}, answered=can_build_on)
         self._journal.unanswered.pop(self._number, None)
         if self._leaves:  # as long as this is not written, a crash leaves it unknown whether the call was done
             self._journal.hurry()
@@ -390,11 +390,11 @@ class _Call:
     def _asked(self) -> dict[str, Json]:
         return {"n": self._number, "name": self.asked.name, "arguments": self.asked.arguments, "at_ms": self.at_ms}
 
-    async def _record(self, kind: int, told: Json, *, answered: bool) -> CallRecord:
-        if is_light(told):
-            body = _bytes(write(told))
+    async def _record(self, kind: int, failure_text: Json, *, answered: bool) -> CallRecord:
+        if is_light(failure_text):
+            body = _bytes(write(failure_text))
         else:
-            body = await in_thread(Kind.ANSWERS, lambda: _bytes(write_in_steps(told)), charged=False)
+            body = await in_thread(Kind.ANSWERS, lambda: _bytes(write_in_steps(failure_text)), charged=False)
         record = CallRecord(kind, body)
         self._journal.add_call(record, answered=answered)
         return record
@@ -410,8 +410,8 @@ def _record(kind: int, body: bytes) -> Record:
     return Record(RecordKind(kind), body)
 
 
-def _end_record(told: Json) -> Record:
-    return _record(_END, encoded(told))
+def _end_record(failure_text: Json) -> Record:
+    return _record(_END, encoded(failure_text))
 
 
 def _named(call: HostCall) -> str:
@@ -430,7 +430,7 @@ def size_of(value: Json) -> int:
     return _LIGHT_BYTES if is_light(value) else WRITE_BYTES
 
 
-def told_of(outcome: Outcome) -> dict[str, Any]:
+def outcome_record(outcome: Outcome) -> dict[str, Any]:
     """Return what a journal says of how a run ended, and what its replay is compared by.
 
     Of a long output it has the beginning, the number of characters that are missing, and a hash of all.
@@ -450,8 +450,8 @@ def told_of(outcome: Outcome) -> dict[str, Any]:
 
 async def _told_soon(outcome: Outcome) -> dict[str, Any]:
     if len(outcome.output) <= OUTPUT_KEPT_CHARS:
-        return told_of(outcome)
-    return await in_thread(Kind.ANSWERS, partial(told_of, outcome), charged=False)
+        return outcome_record(outcome)
+    return await in_thread(Kind.ANSWERS, partial(outcome_record, outcome), charged=False)
 
 
 def _kept_of(name: str, text: str) -> dict[str, str]:
@@ -479,7 +479,7 @@ def header_of(job: Job, start: Start | None, identity: Identity, *, dry_run: boo
         "pids_max": limits.pids_max,
         "seed": None if start is None else start.seed.hex(),
         "time_ns": None if start is None else start.time_ns,
-        "identity": identity_told(identity),
+        "identity": identity_json(identity),
     }
 
 

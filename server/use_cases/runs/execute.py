@@ -33,8 +33,8 @@ from .executor import Executor
 from .files_home import accompanied
 from .isolations import AUTO
 from .ledger import note_use
-from .placement.escalation import escalated, told_of_full_python
-from .placement.missing_packages import told_of_packages
+from .placement.escalation import escalated, with_full_python_hint
+from .placement.missing_packages import with_package_hint
 from .placement.routing import routed
 from .rebuilding import rebuild_of
 from .reporting import report_of, with_pictures
@@ -98,7 +98,7 @@ async def execute_here(
     )
 
     def journaled(run: Run, answer: Answers) -> Answers:
-        journal.notes(run.calls.approvals.told)
+        journal.notes(run.calls.approvals.as_texts)
         return journal.around(answer)
 
     begun = Begun(run_id, program, journal, journaled, recorded)
@@ -154,7 +154,7 @@ async def _outcome(run: Run) -> Outcome:
     if run.request.outlives_worker and outcome.status is Status.CRASHED and run.journal.leave_open():
         raise RunCut
     await run.confirm_session()
-    return told_of_full_python(run.job, outcome, lambda: run.executor.pools.offered)
+    return with_full_python_hint(run.job, outcome, lambda: run.executor.pools.offered)
 
 
 async def _computed(run: Run) -> Outcome:
@@ -176,4 +176,4 @@ async def _computed(run: Run) -> Outcome:
             background=request.background,
             was_routed=True,
         )
-    return await told_of_packages(executor.offer.full_python, outcome)
+    return await with_package_hint(executor.offer.full_python, outcome)

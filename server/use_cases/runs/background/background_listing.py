@@ -16,7 +16,7 @@ from .....skills_db.journal.records import CUT, ENDED, ERASED, QUEUED, RUNNING, 
 from ....base.errors import RequestRefused
 from ....governance.scopes import principal_of
 from ...journal.transcript import Transcript, elapsed_ms, moment, summary
-from .background_reports import cancelled, execution_told
+from .background_reports import cancelled, execution_json
 
 if TYPE_CHECKING:
     from .....skills_db.journal.background_store import BackgroundState, BackgroundStore
@@ -165,7 +165,7 @@ def cancel(journals: JournalStore, store: BackgroundStore, run_id: str) -> tuple
         except JournalNotFound:
             raise unknown from None
         return _cancel_foreground(journals, run)
-    store.cancel(run_id, execution_told(cancelled(run_id)))
+    store.cancel(run_id, execution_json(cancelled(run_id)))
     for state in _seen(store, run_id):
         if state.report is not None:
             status = _reported(state)
