@@ -300,8 +300,8 @@ class SourceCalls:
     def calls(self, use: SkillUse | None = None) -> list[Json]:
         """Return the calls of tools, each name once for a line.
 
-        That is `[name, line, are failures caught, calls, last line, shown]`, with `shown` as `KnownCall.as_json` of each
-        different call, or None in it where there are more.
+        That is `[name, line, are failures caught, calls, last line, shown]`, with `shown` as `KnownCall.as_json` of
+        each different call, or None in it where there are more.
 
         `calls` has an object for each call on that line whose failure is not caught: `{given, others, more,
         positional}` as in `Written`. `unawaited` is set where the call cannot be awaited as it stands, with the
