@@ -24,7 +24,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from ....sandbox.errors import HostCallError
-from ....sandbox.job import Failure, Job, Json, Outcome, Start, Status, Waits
+from ....sandbox.job import Failure, Isolation, Job, Json, Outcome, Start, Status, TraceRecorder, Waits
 from ....sandbox.wire.bounded_json import is_light, write, write_in_steps
 from ....skills_db.journal.records import Record, RecordKind, RunEnd
 from ...base.host_call import AnnouncedChange, Answer, Answers, HostCall
@@ -56,7 +56,40 @@ After = Callable[[int], str | None]
 """Notes that a run is that program of its session, and returns the run before it there."""
 
 
-class RunJournal:
+class RunRecording:
+    """What a run that goes on reports to. Of one that is not journaled nothing is kept."""
+
+    is_left_open = False
+    """Whether another process goes on with the run."""
+
+    def recorder(self, isolation: Isolation) -> TraceRecorder | None:  # noqa: ARG002 - see `RunJournal`
+        """Return what takes the trace of the run, where its isolation has one."""
+        return None
+
+    def around(self, answer: Answers) -> Answers:
+        """Return what answers host calls as `answer` does, and records them."""
+        return answer
+
+    async def ended(self, _outcome: Outcome, _called: Iterable[Called]) -> str | None:
+        """Record how the run ended; return why its journal is incomplete, if that is known already."""
+        return None
+
+    def broken_off(self, status: str, isolation: str, called: Iterable[Called]) -> None:
+        """Record that the run has no outcome: it was cancelled, or failed in the server."""
+
+    async def stored(self) -> str | None:
+        """Wait until all of it is written; return why it is not, or is incomplete."""
+        return None
+
+    def notes(self, said: Callable[[], Said]) -> None:
+        """Record beside the calls what a user said, as `said` gives it: what goes on with the run needs it."""
+
+    def leave_open(self) -> bool:
+        """Keep it open when the run is broken off; return whether another process can go on with the run."""
+        return False
+
+
+class RunJournal(RunRecording):
     """The journal of one run while it runs."""
 
     def __init__(
@@ -86,7 +119,7 @@ class RunJournal:
         self._calls = 0
         self.unanswered: dict[int, _Call] = {}
         """The calls that are at work, or were cut with the run, by their numbers."""
-        self._is_left_open = False
+        self.is_left_open = False
         self._waits = Waits() if waits is None else waits
         self._waits.asking = self._asking
         self._at_work = 0
@@ -97,6 +130,10 @@ class RunJournal:
         self._said_before: Said = {}
         self._can_build_on_more = False
         """Whether the code has met anything since the last commit that what it does next may depend on."""
+
+    def recorder(self, isolation: Isolation) -> TraceRecorder | None:
+        """Return what takes the trace of the run, where its isolation has one."""
+        return self if isolation is Isolation.RESTRICTED else None
 
     def around(self, answer: Answers) -> Answers:
         """Return what answers host calls as `answer` does, and records them."""
@@ -202,7 +239,7 @@ class RunJournal:
 
     def broken_off(self, status: str, isolation: str, called: Iterable[Called]) -> None:
         """Record that the run has no outcome: it was cancelled, or failed in the server."""
-        if self._begin is None and not self._is_left_open:
+        if self._begin is None and not self.is_left_open:
             how = status, isolation, [*called], time.time()
             self._writer.add(self._run, end=partial(self._end, *how, times=self._times(None)))
 
@@ -210,14 +247,9 @@ class RunJournal:
         """Start writing what is recorded so far; returns before it is written."""
         self._writer.hurry()
 
-    @property
-    def is_left_open(self) -> bool:
-        """Whether another process goes on with the run."""
-        return self._is_left_open
-
     def leave_open(self) -> bool:
         """Leave the journal open when the run is broken off, for another process to go on; always True."""
-        self._is_left_open = True
+        self.is_left_open = True
         self._writer.let_go(self._run)
         return True
 

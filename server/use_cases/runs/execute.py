@@ -13,7 +13,7 @@ from ...base.host_call import Answers
 from ...base.telemetry import tracing
 from ...governance.caller import OnProgress
 from ...privacy.gates.program_gate import with_values
-from ..journal.journal import BegunRun, recorder_of
+from ..journal.journal import BegunRun
 from .admission import admitted
 from .aspects import (
     Audited,
@@ -161,7 +161,7 @@ async def _computed(run: Run) -> Outcome:
     """Run the code in a worker, or in full Python where the dialect refuses what that could run."""
     executor, request, job = run.executor, run.request, run.job
     answer = run.answer()
-    recorder = recorder_of(run.journal, job.isolation)
+    recorder = run.journal.recorder(job.isolation)
     rebuild = None if recorder is None else rebuild_of(executor, request, job)
     running = executor.pools.run(job, answer, recorder, rebuild)
     outcome = await (running if job.isolation is not Isolation.PROCESS else accompanied(run.files, running))
