@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -205,28 +206,26 @@ def test_few_other_imports_stand_in_functions() -> None:
     assert len(others) <= OTHERS_MAX, others
 
 
+_IMPORT = re.compile(r"\s+(?:from (\.*)([\w.]*) import (\w+)|import ([\w.]+))")
+
+
 def _within_functions(file: Path) -> Iterator[tuple[str, int]]:
-    """Give what the functions of a file import, by its whole name without `sealab`."""
+    """Give what the functions of a file import, by its whole name without `sealab`, and the line. Nothing is parsed."""
     package = file.relative_to(ROOT).parts[:-1]
-    statements = {
-        node.lineno: node
-        for scope in _scopes(ast.parse(file.read_text(encoding="utf-8")))
-        if not isinstance(scope, ast.Module)
-        for node in ast.walk(scope)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-    }
-    for line, node in statements.items():
-        if isinstance(node, ast.Import):
-            yield node.names[0].name, line
-        elif not node.level:
-            yield node.module or "", line
-        else:
-            source = ROOT.joinpath(*package[: len(package) - node.level + 1], *(node.module or "").split("."))
-            is_package = source.is_dir()
-            names = (
-                [source / node.names[0].name] if is_package and _is_module(source / node.names[0].name) else [source]
-            )
-            yield ".".join(names[0].relative_to(ROOT).parts), line
+    around = ""
+    for line, text in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        if text[:1].isalpha():
+            around = text
+        found = _IMPORT.match(text)
+        if found is None or not around.startswith(("def ", "async def ", "class ")):
+            continue
+        dots, module, name, plain = found.groups()
+        if not dots:
+            yield plain or module, line
+            continue
+        source = ROOT.joinpath(*package[: len(package) - len(dots) + 1], *module.split("."))
+        is_module = source.is_dir() and _is_module(source / name)
+        yield ".".join((source / name if is_module else source).relative_to(ROOT).parts), line
 
 
 def _is_module(path: Path) -> bool:

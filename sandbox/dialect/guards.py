@@ -322,7 +322,7 @@ def record_of(obj: object, name: str, /) -> object:
 def _told(obj: object, name: str) -> object:
     """Return what a record has under a name that leads into the interpreter anywhere else."""
     if type(obj) is Frame:
-        return call_records.told(obj, name)
+        return call_records.frame_attribute(obj, name)
     if type(obj) is ClassCell and name == "cell_contents":
         return call_records.class_in(obj)
     cells = call_records.class_cells(obj) if name == "__closure__" else ()

@@ -230,7 +230,7 @@ class FullPython:
             numpy_random.seed()
         sys.path[:] = [path for path in sys.path if path]
         sys.addaudithook(_refuse_in_words)
-        sys.addaudithook(told_reads.tell)
+        sys.addaudithook(told_reads.report_read)
         self._unawaited.watch()
         self._warnings.take_over()
 

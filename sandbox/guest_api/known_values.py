@@ -67,7 +67,7 @@ class KnownCall:
     """`[value]` for a known one, else the text from which it is computed."""
     times: int | None
 
-    def told(self) -> Json:
+    def as_json(self) -> Json:
         """Return it as JSON."""
         return [dict(self.given), dict(self.computed), list(self.positional), self.times]
 

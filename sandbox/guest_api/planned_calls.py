@@ -300,8 +300,8 @@ class SourceCalls:
     def calls(self, use: SkillUse | None = None) -> list[Json]:
         """Return the calls of tools, each name once for a line.
 
-        That is `[name, line, are failures caught, calls, last line, shown]`, with `shown` as `ShownCall.told` of each
-        different call, or None in it where there are more.
+        That is `[name, line, are failures caught, calls, last line, shown]`, with `shown` as `KnownCall.as_json` of
+        each different call, or None in it where there are more.
 
         `calls` has an object for each call on that line whose failure is not caught: `{given, others, more,
         positional}` as in `Written`. `unawaited` is set where the call cannot be awaited as it stands, with the
@@ -335,7 +335,7 @@ class SourceCalls:
             return [None]
         by_name = self._path(chain) == _CALL_TOOL
         different, more = self.known.calls(call, *(passed(call) if by_name else (call.args, call.keywords)))
-        return [*(each.told() for each in different), *([None] if more else [])]
+        return [*(each.as_json() for each in different), *([None] if more else [])]
 
     def _known(self, call: ast.Call) -> Json:
         by_name = self._path(call.func) == _CALL_TOOL

@@ -64,7 +64,7 @@ class _Reader:
                 for part in asks:
                     await asyncio.get_running_loop().sock_sendall(self.channel, part)
                 length = reader_frames.length_of(await self._exactly(reader_frames.HEAD_BYTES))
-                return reader_frames.told(await self._exactly(length))
+                return reader_frames.read_reply(await self._exactly(length))
         except TimeoutError:
             raise ReadOverran("Reading took longer than it may, and was ended.") from None
         except (EOFError, OSError):

@@ -27,7 +27,7 @@ def request(name: str, data: bytes, *, of_file: bool = False) -> tuple[bytes, by
     return _LENGTH.pack(2 + len(encoded) + len(data)) + bytes([of_file, len(encoded)]) + encoded, data
 
 
-def asked(body: bytes) -> tuple[str, bool, bytes]:
+def read_request(body: bytes) -> tuple[str, bool, bytes]:
     """Read, in the reader, what `request` made."""
     start = 2 + body[1]
     return body[2:start].decode(), bool(body[0]), body[start:]
@@ -42,7 +42,7 @@ class ReaderReply:
     failure: tuple[str, str] | None = None
 
 
-def told(body: bytes) -> ReaderReply:
+def read_reply(body: bytes) -> ReaderReply:
     """Read, in the host, what came up. Raises `FrameError`."""
     mark, data = body[:1], body[1:]
     if mark == ERROR:

@@ -52,7 +52,7 @@ def serve(
         confine.enter(plan, keep_fds=frozenset({channel_fd, file_fd}))
         bounds.apply()
         while (asked := reader_frames.receive(channel_fd)) is not None:
-            name, of_file, data = reader_frames.asked(asked)
+            name, of_file, data = reader_frames.read_request(asked)
             for mark, body in _answers(functions[name], channel_fd, file_fd if of_file else None, data):
                 reader_frames.send(channel_fd, mark, body)
         status = 0

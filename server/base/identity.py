@@ -69,7 +69,7 @@ class Identity:
             )
 
 
-def identity_told(identity: Identity) -> dict[str, Json]:
+def identity_json(identity: Identity) -> dict[str, Json]:
     """Return an identity as JSON, to be kept with what it began."""
     return {
         "tenant": identity.tenant,
@@ -80,7 +80,7 @@ def identity_told(identity: Identity) -> dict[str, Json]:
 
 
 def identity_from(told: object) -> Identity | None:
-    """Return what `identity_told` made JSON of, without rights that this version does not know; None for all else."""
+    """Return what `identity_json` made JSON of, without rights that this version does not know; None for all else."""
     match told:
         case {
             "tenant": str(tenant),

@@ -243,7 +243,7 @@ class Question(_Model):
         count = len(self.calls)
         return self.changed(plain=plain, title=title, calls=tuple(calls[:count]), later=tuple(calls[count:]))
 
-    def told(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """Return it as JSON."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
@@ -276,7 +276,7 @@ class Reply(_Model):
         """Return what `told` made JSON of, whatever else stands there."""
         return cls.model_validate({name: told[name] for name in cls.model_fields if name in told})
 
-    def told(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """Return it as JSON."""
         return {"choice": self.choice, "reason": self.reason, "refused": list(self.refused)}
 
@@ -337,7 +337,7 @@ def quoted(value: object, chars_max: int = _VALUE_CHARS_MAX) -> str:
     return "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text) + size
 
 
-def rule_told(tool: str, arguments: Mapping[str, object], limits: Mapping[str, object]) -> str:
+def rule_text(tool: str, arguments: Mapping[str, object], limits: Mapping[str, object]) -> str:
     """Return a rule that allows calls without a question, as it is shown."""
     said = [f"{_name(name)} is {quoted(value, NAMING_CHARS_MAX)}" for name, value in sorted(arguments.items())]
     said += [f"{_name(name)} is at most {quoted(value)}" for name, value in sorted(limits.items())]

@@ -144,7 +144,7 @@ def needed_by(method: object, params: object) -> Rights:
 def needed_to_answer(*results: object) -> Rights:
     """Return what results need that answer a question to a user: a filled form is a yes; others approve nothing.
 
-    Who may answer whose question at all, `McpSessions` and `Conversations` judge.
+    Who may answer whose question at all, `McpSessions` and `Elicitations` judge.
     """
     filled = any(
         isinstance(each, Mapping) and each.get("action") == "accept" and each.get("content") for each in results

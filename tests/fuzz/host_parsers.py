@@ -632,7 +632,7 @@ PARSERS: tuple[Parser, ...] = (
     ),
     Parser("content of a file", content_of_a_file),
     Parser("YAML", yaml, YAML, at_terminal=True),
-    Parser("answer of a reader", lambda text: reader_frames.told(b"e" + text.encode("utf-8", "replace"))),
+    Parser("answer of a reader", lambda text: reader_frames.read_reply(b"e" + text.encode("utf-8", "replace"))),
     Parser("bytes of a file", bytes_of_a_file, (("", "a\0", ""), ("", "a\0\0\0", ""), ("", "\0", "a"))),
 )
 

@@ -25,7 +25,7 @@ from sealab.server.base.identity import (
     Identity,
     Right,
     identity_from,
-    identity_told,
+    identity_json,
 )
 from sealab.server.base.settings import Settings
 from sealab.server.governance.access.token_text import new_token
@@ -44,10 +44,10 @@ identities = st.builds(Identity, st.text(), st.text(), st.frozensets(st.sampled_
 
 @given(identities)
 def test_an_identity_comes_back_as_it_was_kept(identity: Identity) -> None:
-    assert identity_from(json.loads(json.dumps(identity_told(identity)))) == identity
+    assert identity_from(json.loads(json.dumps(identity_json(identity)))) == identity
 
 
-@pytest.mark.parametrize("told", [{}, [], "ada", {**identity_told(ADA), "rights": "run"}, {"principal": "ada"}])
+@pytest.mark.parametrize("told", [{}, [], "ada", {**identity_json(ADA), "rights": "run"}, {"principal": "ada"}])
 def test_what_cannot_be_read_has_no_rights(told: object) -> None:
     assert kept_identity(told, "principal ada").rights == frozenset()
     assert kept_identity(told, "home").rights == frozenset()
@@ -56,7 +56,7 @@ def test_what_cannot_be_read_has_no_rights(told: object) -> None:
 def test_what_was_kept_without_an_identity_has_no_rights_and_a_right_of_a_later_version_is_left_out() -> None:
     assert kept_identity(None, "home").rights == frozenset()
     assert kept_identity(None, "principal ada").rights == frozenset()
-    assert identity_from({**identity_told(ADA), "rights": ["run", "fly"]}) == ADA
+    assert identity_from({**identity_json(ADA), "rights": ["run", "fly"]}) == ADA
 
 
 @pytest.mark.parametrize("rights", [{Right.RUN}, {Right.RUN, Right.RUN_PROCESS}, {Right.RUN, Right.FILES}])

@@ -22,13 +22,12 @@ from ..errors import ConfigurationRefused
 from ..files import locked, write_whole
 from ..itself import starts_sealab
 from .documents import parsed
-from .entries import read_entry
+from .entries import Entry, read_entry
 from .insertion import Insertion, into_json, into_toml, into_yaml, out_of_json, out_of_toml, out_of_yaml
 from .places import MCP_SERVERS, Keys, places
 
 NAME = "sealab"
 
-Entry = dict[str, object]
 
 _EDITORS: Mapping[str, Callable[[str, Keys, str, Mapping[str, object]], Insertion]] = {
     ".toml": into_toml,

@@ -55,7 +55,7 @@ class StandingApproval:
             return False
         return all(_is_within(naming[name], limit) for name, limit in self.limits.items())
 
-    def told(self) -> _Rule:
+    def as_json(self) -> _Rule:
         """Return it as JSON."""
         return {"arguments": dict(self.arguments), "limits": dict(self.limits)}
 
@@ -146,8 +146,8 @@ class Pins:
             pinned = _pinned(document, server)
             approved = _approved(pinned)
             rules = approved.setdefault(scope, {}).setdefault(tool, [])
-            if rule.told() not in rules:
-                rules.append(rule.told())
+            if rule.as_json() not in rules:
+                rules.append(rule.as_json())
             pinned["approved"] = approved
 
     def approved(self, server: str, scope: str | None = None) -> dict[str, list[StandingApproval]]:
@@ -238,7 +238,7 @@ def _approved(pinned: Document) -> dict[str, dict[str, list[_Rule]]]:
     approved = pinned.get("approved", {})
     if not isinstance(approved, dict) or not all(isinstance(each, dict | list) for each in approved.values()):
         raise ConfigurationRefused("The file of pins is not as sealab writes it. Restore it from a backup.")
-    plain = StandingApproval({}, {}).told()
+    plain = StandingApproval({}, {}).as_json()
     found = {
         scope: tools if isinstance(tools, dict) else {str(name): [plain] for name in tools}
         for scope, tools in approved.items()

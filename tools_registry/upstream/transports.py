@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import TYPE_CHECKING, Generic, Self, TextIO, TypeVar
 
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
@@ -23,6 +23,8 @@ from .stdio_transport import stdio_streams
 if TYPE_CHECKING:
     from mcp.client._transport import ReadStream, TransportStreams, WriteStream
     from mcp.shared.message import SessionMessage
+
+_S = TypeVar("_S", bound="ReadStream[Incoming] | WriteStream[SessionMessage]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +89,12 @@ async def _streams(
                 yield streams
 
 
-class _Noted:
-    """A write stream that notes what is asked, so that the answers are read by what they answer."""
+class _Wrapped(Generic[_S]):
+    """A stream around another one, which it opens and closes."""
 
-    def __init__(self, stream: WriteStream[SessionMessage], answers: Answers) -> None:
+    def __init__(self, stream: _S, answers: Answers) -> None:
         self._stream = stream
         self._answers = answers
-
-    async def send(self, item: SessionMessage, /) -> None:
-        """Send a message."""
-        self._answers.asked(item)
-        await self._stream.send(item)
 
     async def aclose(self) -> None:
         """Close the stream."""
@@ -113,13 +110,21 @@ class _Noted:
         return await self._stream.__aexit__(kind, error, trace)
 
 
-class _Watched:
+class _Noted(_Wrapped["WriteStream[SessionMessage]"]):
+    """A write stream that notes what is asked, so that the answers are read by what they answer."""
+
+    async def send(self, item: SessionMessage, /) -> None:
+        """Send a message."""
+        self._answers.asked(item)
+        await self._stream.send(item)
+
+
+class _Watched(_Wrapped["ReadStream[Incoming]"]):
     """A read stream that notifies its watch, and gives the messages for what stands in for them."""
 
     def __init__(self, stream: ReadStream[Incoming], watch: InputWatch, answers: Answers) -> None:
-        self._stream = stream
+        super().__init__(stream, answers)
         self._watch = watch
-        self._answers = answers
 
     @property
     def last_context(self) -> object:
@@ -129,10 +134,6 @@ class _Watched:
     async def receive(self) -> Incoming:
         """Return the next message."""
         return self._told(await self._stream.receive())
-
-    async def aclose(self) -> None:
-        """Close the stream."""
-        await self._stream.aclose()
 
     def __aiter__(self) -> Self:
         return self
@@ -149,12 +150,3 @@ class _Watched:
         if isinstance(item, Exception):
             self._watch.on_garbage(item)
         return self._answers.taken(item)
-
-    async def __aenter__(self) -> Self:
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        return await self._stream.__aexit__(kind, error, trace)

@@ -104,7 +104,7 @@ class UpstreamStatus:
     left_out: tuple[LeftOut, ...] = ()
     since: float | None = field(default=None, compare=False)
 
-    def told(self, configured_at: float | None) -> dict[str, Json]:
+    def as_json(self, configured_at: float | None) -> dict[str, Json]:
         """Return `{state, since, last_error, left_out}` for callers.
 
         The state is `ready`, `starting`, `failing`, `disabled` or `quarantined`; of a server without a connection it

@@ -58,7 +58,7 @@ def code_of(real: CodeType) -> Code:
 
 
 class Frame:
-    """One call of those that code is in; `told` gives what source names as its attributes."""
+    """One call of those that code is in; `frame_attribute` gives what source names as its attributes."""
 
     __slots__ = ("_calls",)
     __module__ = "builtins"
@@ -74,7 +74,7 @@ class Frame:
         return f"<frame, file {code.co_filename!r}, line {line}, code {demangle(code.co_name)}>"
 
 
-def told(frame: Frame, name: str) -> object:
+def frame_attribute(frame: Frame, name: str) -> object:
     """Return an attribute of a frame. Raises `AttributeError` for what a record does not have."""
     code, _line, variables = frame._calls[0]
     match name:

@@ -25,7 +25,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...guest.guest import GUEST
-from .told_reads import WORKSPACE, as_own, database_paths, is_own, tell_everything, tell_path
+from .told_reads import WORKSPACE, as_own, database_paths, is_own, report_everything, report_path
 
 if TYPE_CHECKING:
     import sqlite3
@@ -158,16 +158,16 @@ def _tell_named(arguments: tuple[Any, ...], options: Mapping[str, Any]) -> None:
         named = _Named()
         paths = list(dict.fromkeys(named.paths((arguments, options))))
     for path in paths:
-        tell_path(path)
+        report_path(path)
     if named.computes:
-        tell_everything()
+        report_everything()
 
 
 def _tell_unless_of_arrow(_arguments: tuple[Any, ...], _options: Mapping[str, Any]) -> None:
     """Report all files to the host, unless Arrow itself asks for a file system: for a path that it was given."""
     of = str(sys._getframe(2).f_globals.get("__name__", ""))
     if GUEST.tells_reads and not is_own() and of.partition(".")[0] != "pyarrow":
-        tell_everything()
+        report_everything()
 
 
 class _StandIn(type):
@@ -321,10 +321,10 @@ def _judge(action: int, name: str | None, *_more: str | None) -> int:
         return _OK
     try:
         if name is None:  # it is no literal, and SQLite does not say what it is
-            tell_everything()
+            report_everything()
         else:
             for path in database_paths(name):
-                if tell_path(path):
+                if report_path(path):
                     break
     except Exception as error:  # noqa: BLE001 - SQLite takes any for a no, and says nothing of it
         warnings.warn(f"The database is not attached: {error}", stacklevel=2)

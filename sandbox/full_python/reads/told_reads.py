@@ -27,22 +27,22 @@ _BEGINNING_BYTES: Final = 16
 _TOLD: set[tuple[str, int, int, int]] = set()
 """The tables of which the host knows all, as they were."""
 _EVERYTHING: set[tuple[int, str, int, int, int]] = set()
-"""What `tell_everything` told: the number of the run, and each file as it was."""
+"""What `report_everything` told: the number of the run, and each file as it was."""
 _FILES_MAX: Final = 10_000
 _OWN = threading.local()
 
 
-def tell(event: str, arguments: tuple[object, ...]) -> None:
+def report_read(event: str, arguments: tuple[object, ...]) -> None:
     """Ask the host before something is opened: an audit hook. Raises what the host says, and then nothing is opened."""
     said = _SAID.get(event)
     if said is None or not GUEST.tells_reads or is_own():
         return
     for path in said(arguments[0] if arguments else None):
-        if tell_path(path):
+        if report_path(path):
             return
 
 
-def tell_path(path: str) -> bool:
+def report_path(path: str) -> bool:
     """Report to the host what a file or a folder of the workspace holds; return whether it is one.
 
     Raises what the host says, and `PermissionError` for a table that cannot be read: then it must not be opened.
@@ -56,10 +56,10 @@ def tell_path(path: str) -> bool:
     return True
 
 
-def tell_everything() -> None:
+def report_everything() -> None:
     """Report all files of the workspace to the host: one of them is read, and which one is not seen.
 
-    Raises as `tell_path`, and `PermissionError` where there are too many.
+    Raises as `report_path`, and `PermissionError` where there are too many.
     """
     count = 0
     for folder, _folders, names in os.walk(WORKSPACE):
@@ -77,7 +77,7 @@ def tell_everything() -> None:
                 continue
             mark = (GUEST.run, path, status.st_ino, status.st_size, status.st_mtime_ns)
             if mark not in _EVERYTHING and stat.S_ISREG(status.st_mode):
-                tell_path(path)
+                report_path(path)
                 _EVERYTHING.add(mark)
 
 

@@ -112,7 +112,7 @@ def differing(setups: Sequence[Mapping[str, str]]) -> dict[str, int]:
     return {name: count for name, count in kinds.items() if count > 1}
 
 
-def told_of_servers(database: HomeDatabase) -> list[str]:
+def describe_servers(database: HomeDatabase) -> list[str]:
     """Return how many servers use a database now, and what differs between them; empty where there is none. Blocks."""
     from ....skills_db.shared_state.notices import SetupStore
 

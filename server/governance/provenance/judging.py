@@ -114,7 +114,7 @@ class JudgedCall:
         )
         return "; ".join(dict.fromkeys(parts))
 
-    def told(self) -> tuple[Mapping[str, str], ...]:
+    def journal_entries(self) -> tuple[Mapping[str, str], ...]:
         """Return what the journal has of a call: names, kinds, sources, and the calls whose texts they are."""
         return tuple(
             {"argument": each.name, "kind": each.kind.value, "source": each.source.value}

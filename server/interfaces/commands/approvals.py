@@ -54,12 +54,12 @@ def list_(
         from ...use_cases.runs.background.background_reports import pages_at
 
         pages = pages_at(url)
-    told = told_approvals(here, wanted, who=who, tool=tool, since=began, pages=pages)
+    told = listed_approvals(here, wanted, who=who, tool=tool, since=began, pages=pages)
     none = "No run waits for an answer." if wanted == "waiting" else "There are no questions that fit."
     return Output({"count": len(told), "approvals": told}, approval_lines(told) if told else none)
 
 
-def told_approvals(
+def listed_approvals(
     here: Here,
     wanted: str = "waiting",
     *,
@@ -136,7 +136,7 @@ def _waiting(home: OpenedHome, pages: str | None) -> Iterator[ListedRun]:
             "who": principal_of(approval.scope),
             "code": first_line(program),
             "question": approval.question,
-            "calls": cast("Json", approval.asked.told().get("calls", [])),
+            "calls": cast("Json", approval.asked.as_json().get("calls", [])),
             "at": moment(state.changed),
             "elapsed_ms": elapsed_ms(state.changed, None),
         }
@@ -211,7 +211,7 @@ def _read_id(asked: str) -> tuple[str, int]:
 def _answered(
     here: Here, asked: str, *, approves: bool, reason: str, refuse: str = "", covers: str | None = None
 ) -> Output:
-    from ...use_cases.runs.background.background_reports import answer_told, run_state
+    from ...use_cases.runs.background.background_reports import answer_json, run_state
 
     run_id, number = _read_id(asked)
     with home_of_run(here, run_id) as home:
@@ -222,7 +222,7 @@ def _answered(
             reply = approval.reply(approves=approves, reason=reason, refused=refuse, covers=covers)
             if approves and reply.choice is None:
                 raise UsageError(f"--refuse {refuse} names no numbers of calls. Give some, such as 2,4.")
-            taken = store.answer(run_id, number, answer_told(approval.asked, reply))
+            taken = store.answer(run_id, number, answer_json(approval.asked, reply))
         if not taken:
             raise UsageError(_why_answered(home, asked))
     said = "Approved" if approves else "Denied"

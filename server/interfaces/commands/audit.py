@@ -90,7 +90,7 @@ def _audit(
         )
         if here.json:
             for line in store.lines(wanted):
-                print(json.dumps(line_told(line)))
+                print(json.dumps(line_json(line)))
             print(json.dumps({"head": _told_head(store.head())}))
             return Exit.OK
         return Output(None, [*_grouped(store.lines(wanted))] or "There are no lines that fit.")
@@ -148,7 +148,7 @@ def _grouped(lines: Iterable[KeptLine]) -> Iterator[str]:
         yield from (f"  {_shown(each)}" for each in others)
 
 
-def line_told(line: KeptLine) -> dict[str, object]:
+def line_json(line: KeptLine) -> dict[str, object]:
     """Return a line as JSON."""
     event = line.event
     return {

@@ -46,7 +46,7 @@ def setup(here: Here, *, wheels: Sequence[Path] = (), lock: Path = LOCK_FILE, fr
     fresh: make it anew of the lock alone, without what `sealab packages add` added
     """
     here.home.prepare()
-    built = building.set_up(here.home.python, tell_step, lock=lock, wheels=judged_wheels(wheels), is_fresh=fresh)
+    built = building.set_up(here.home.python, print_step, lock=lock, wheels=judged_wheels(wheels), is_fresh=fresh)
     return status_output(here, built)
 
 
@@ -64,7 +64,7 @@ def judged_wheels(folders: Sequence[Path]) -> Sequence[Path]:
     return folders
 
 
-def tell_step(step: str) -> None:
+def print_step(step: str) -> None:
     """Print on standard error what begins."""
     print_error(f"{step} …")
 

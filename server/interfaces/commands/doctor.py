@@ -21,7 +21,7 @@ from ....workspace.errors import WorkspaceError
 from ...base.database import HomeDatabase, database_of
 from ...base.errors import Exit, ServerError, SettingsError
 from ...base.home import Home
-from ...base.notices.readiness import told_of_servers
+from ...base.notices.readiness import describe_servers
 from ...base.settings import Settings
 from ...base.storage.opening import bucket_of, shown_folder
 from ...governance.policy.policy_file import PolicyFile, path_of
@@ -230,7 +230,7 @@ def _database(settings: Settings, home: Home) -> PlaceFinding:
         try:
             database()
             if file is None:
-                note = ". ".join(("it answers", *told_of_servers(database)))
+                note = ". ".join(("it answers", *describe_servers(database)))
                 if _has_another_key(settings, home, database):
                     problem = "Its servers have another VAULT_KEY than this program. Give all the same."
                     return PlaceFinding(place=place, ok=False, note=problem)

@@ -15,7 +15,7 @@ from ...base.startup.package_names import misnamed
 from ...base.startup.packages import find_packages, installed, modules_of
 from ...use_cases.managed_python import building
 from .command import Group
-from .data import judged_wheels, status_output, tell_step
+from .data import judged_wheels, print_step, status_output
 from .opened import running_with
 from .terminal import Here, Output
 
@@ -85,7 +85,7 @@ def add(here: Here, names: Sequence[str], *, wheels: Sequence[Path] = ()) -> Out
         if not _REQUIREMENT.fullmatch(name):
             raise UsageError(f"{name[:100]!r} is not the name of a package. Give names such as sympy or sympy==1.14.")
     _refuse_modules(names, "add")
-    return status_output(here, building.add(here.home.python, names, tell_step, wheels=judged_wheels(wheels)))
+    return status_output(here, building.add(here.home.python, names, print_step, wheels=judged_wheels(wheels)))
 
 
 def _refuse_modules(names: Sequence[str], command: str) -> None:

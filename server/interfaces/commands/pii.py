@@ -91,7 +91,7 @@ def audit(here: Here, *, limit: int = 100) -> Output:
     if limit < 0:
         raise UsageError(f"--limit is {limit}, which is not allowed. Give 0 or more.")
     with opened_vault(here.home, here.settings) as work:
-        told = vault_told(work.privacy, limit)
+        told = vault_json(work.privacy, limit)
     shown = [
         "{at}  {scope:.{shown}}  {action:<8} {destination:<20} {type:<12} {count:>6}".format(**each, shown=SCOPE_SHOWN)
         for each in told["audit"]
@@ -109,7 +109,7 @@ class VaultTold(TypedDict):
     audit: list[dict[str, object]]
 
 
-def vault_told(privacy: Privacy, limit: int) -> VaultTold:
+def vault_json(privacy: Privacy, limit: int) -> VaultTold:
     """Return what a vault holds by type, and what was hidden and restored, newest first. Blocks."""
     counts = privacy.vault().counts()
     lines = [

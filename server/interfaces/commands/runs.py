@@ -69,11 +69,11 @@ def list_(
         if given not in (None, *STATUSES):
             raise UsageError(f"{option} cannot be {given}. Give one of {', '.join(STATUSES)}.")
     began = 0.0 if since is None else moment_of(since, "--since")
-    told = told_runs(here, RunFilter(who, tool, outcome or status, failed=failed, since=began, limit=limit))
+    told = hidden_runs(here, RunFilter(who, tool, outcome or status, failed=failed, since=began, limit=limit))
     return Output({"count": len(told), "runs": told}, run_lines(told))
 
 
-def told_runs(here: Here, wanted: RunFilter) -> list[Transcript]:
+def hidden_runs(here: Here, wanted: RunFilter) -> list[Transcript]:
     """Return what a list says of the runs of the homes that a command looks at, the newest first."""
     found = [each for home in opened_homes(here) for each in runs_in(home, wanted)]
     found.sort(key=lambda run: run.began, reverse=True)

@@ -25,7 +25,7 @@ from ....tools_registry.upstream.upstreams import Upstreams
 from ...base.home import Home
 from ...base.identity import LOCAL_IDENTITY
 from ...base.terminal_escaping import one_line
-from ...governance.questions import rule_told
+from ...governance.questions import rule_text
 from ...use_cases.upstream_tools.registry_state import RegistryState, opened_state
 from .servers_sign_out import OwnedSignIns, home_of_owner, opened_sign_ins
 from .terminal import Here, print_error
@@ -78,7 +78,7 @@ def standing_servers(here: Here, configuration: Configuration) -> dict[str, dict
         return {
             name: replace(
                 status, reason=configuration.problems.get(name, status.reason), left_out=catalog.left_out(name)
-            ).told(configured_at(home))
+            ).as_json(configured_at(home))
             for name, status in asyncio.run(upstreams.statuses()).items()
         }
 
@@ -133,11 +133,11 @@ class _Examination:
             "name": name,
             "ok": error is None,
             "error": error,
-            **status.told(configured_at(self.home)),
+            **status.as_json(configured_at(self.home)),
             "milliseconds": round((time.monotonic() - began) * 1000, 1),
             "stderr": stderr or self.upstreams.stderr_of(name)[-4000:],
             "always_approved": [
-                rule_told(tool, each.arguments, each.limits)
+                rule_text(tool, each.arguments, each.limits)
                 for tool, rules in sorted((await self.upstreams.approved(name)).items())
                 for each in rules
             ],

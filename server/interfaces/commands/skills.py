@@ -129,7 +129,7 @@ async def save(
 
     def shown() -> None:
         print(f"{saved['signature']}  (version {saved['version']})")
-        for line in use_cases.told_of(saved):
+        for line in use_cases.saved_lines(saved):
             print(f"    {line}")
         for warning in saved["warnings"]:
             print_error(f"sealab: {warning}")

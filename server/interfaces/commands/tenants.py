@@ -29,7 +29,7 @@ tenants = Group(opens=opened_operators)
 @tenants.command()
 def list_(_here: Here, database: Database) -> Output:
     """List the tenants, deleted ones too."""
-    told = [tenant_told(each) for each in TenantStore(database).all()]
+    told = [tenant_json(each) for each in TenantStore(database).all()]
     lines = [f"{each['tenant']:<24} {each['status']:<10} created {each['created']}" for each in told]
     none = "There are no tenants but default, which is the home itself. The first token or call makes one."
     return Output({"count": len(told), "tenants": told}, lines or none)
@@ -42,7 +42,7 @@ def show(here: Here, database: Database, tenant: str) -> Output:
     tenant: its id, as `sealab tenants list` shows it
     """
     home = _home(here, tenant)
-    told = {**tenant_told(_known(database, tenant)), **counts_of(here.settings, home, database)}
+    told = {**tenant_json(_known(database, tenant)), **counts_of(here.settings, home, database)}
     return Output(told, [f"{name:<16} {value}" for name, value in told.items()])
 
 
@@ -58,7 +58,7 @@ def create(here: Here, database: Database, tenant: str) -> Output:
         TenantStore(database).set_status(tenant, TenantStatus.ACTIVE)
     elif found.status is not TenantStatus.ACTIVE:
         raise UsageError(f"The tenant {tenant} is {found.status} already. {_WHAT_NEXT[found.status]}")
-    return Output(tenant_told(_known(database, tenant)), f"The tenant {tenant} is there.")
+    return Output(tenant_json(_known(database, tenant)), f"The tenant {tenant} is there.")
 
 
 @tenants.command(audit=AuditedAs())
@@ -87,7 +87,7 @@ def _changed(here: Here, database: Database, tenant: str, before: str, status: s
     if found.status not in {before, status}:
         raise UsageError(f"The tenant {tenant} is {found.status}. {_WHAT_NEXT[found.status]}")
     TenantStore(database).set_status(tenant, TenantStatus(status))
-    return Output(tenant_told(_known(database, tenant)), f"The tenant {tenant} is {status}.")
+    return Output(tenant_json(_known(database, tenant)), f"The tenant {tenant} is {status}.")
 
 
 @tenants.command(audit=AuditedAs("tenant.exported"))
@@ -145,7 +145,7 @@ def _known(database: Database, tenant: str) -> Tenant:
     return known_tenant(database, tenant)
 
 
-def tenant_told(tenant: Tenant) -> dict[str, object]:
+def tenant_json(tenant: Tenant) -> dict[str, object]:
     """Return a tenant as JSON."""
     return {
         "tenant": tenant.id,

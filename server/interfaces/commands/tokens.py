@@ -70,7 +70,7 @@ def create(
             f"{' '.join(made.scopes)}. It is not kept and not shown again."
         )
 
-    return Output({"token": token, **token_told(made)}, shown)
+    return Output({"token": token, **token_json(made)}, shown)
 
 
 @tokens.command()
@@ -80,7 +80,7 @@ def list_(_here: Here, database: Database, *, tenant: str | None = None) -> Outp
     tenant: those of one tenant
     """
     stored = TokenStore(database).listed(None if tenant is None else tenant_name(tenant))
-    told = [token_told(each) for each in stored]
+    told = [token_json(each) for each in stored]
 
     def shown() -> None:
         for token, each in zip(stored, told, strict=True):
@@ -146,7 +146,7 @@ def _end_of(text: str, now: float) -> float | None:
     return now + life.total_seconds()
 
 
-def token_told(token: StoredToken) -> dict[str, object]:
+def token_json(token: StoredToken) -> dict[str, object]:
     """Return a token as JSON, without the token itself."""
     return {
         "id": token.id,

@@ -25,7 +25,7 @@ from ...use_cases.skills.schedules import ScheduleRequest
 from ..commands.opened import home_of_run
 from ..commands.runs import runs
 from ..commands.servers import servers
-from ..commands.tokens import token_told
+from ..commands.tokens import token_json
 from .pages import Data, run_told
 from .questions import answered
 from .views import View
@@ -199,7 +199,7 @@ async def _tokens_revoke(view: View) -> tuple[Data, str | None]:
         if found is None:
             raise RequestRefused(f"There is no token {view.named['token']}. The list shows those that there are.")
         store.revoke(found.id, time.time())
-        return token_told(next(each for each in store.listed(found.tenant) if each.id == found.id))
+        return token_json(next(each for each in store.listed(found.tenant) if each.id == found.id))
 
     return await asyncio.to_thread(revoked), "tokens"
 

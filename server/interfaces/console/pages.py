@@ -25,15 +25,15 @@ from ...use_cases.runs.background.background_listing import STATUSES, RunFilter
 from ...use_cases.skills import use_cases as skills
 from ...use_cases.skills.review import review
 from ...use_cases.upstream_tools import discovery
-from ..commands.audit import line_told
+from ..commands.audit import line_json
 from ..commands.opened import HereInServer, home_of_run
-from ..commands.pii import vault_told
-from ..commands.runs import hidden_run, told_runs
+from ..commands.pii import vault_json
+from ..commands.runs import hidden_run, hidden_runs
 from ..commands.servers import servers
 from ..commands.status import now
-from ..commands.tenants import tenant_told
+from ..commands.tenants import tenant_json
 from ..commands.terminal import moment_of
-from ..commands.tokens import token_told
+from ..commands.tokens import token_json
 from ..protocol.statistics_report import LimitsReport
 from .questions import questions
 from .views import View
@@ -78,7 +78,7 @@ async def _now(view: View) -> Data:
 
 async def _runs(view: View) -> Data:
     wanted = wanted_runs(view)
-    told = await view.listed(lambda here: told_runs(here, wanted))
+    told = await view.listed(lambda here: hidden_runs(here, wanted))
     return {"count": len(told), "runs": told}
 
 
@@ -116,7 +116,7 @@ def run_told(view: View, here: HereInServer) -> Data:
         try:
             told: Mapping[str, object] = hidden_run(home, run_id)
         except RequestRefused as error:  # it waits, and has no journal yet
-            listed = told_runs(here, RunFilter(unended=True, scope=view.viewer.scope, limit=_LINES * 10))
+            listed = hidden_runs(here, RunFilter(unended=True, scope=view.viewer.scope, limit=_LINES * 10))
             told = next((each for each in listed if each["run_id"] == run_id), {"run_id": run_id})
             told = {**told, "incomplete": str(error)}
     waits = [each for each in questions(here, view.viewer) if each["run_id"] == run_id]
@@ -125,7 +125,7 @@ def run_told(view: View, here: HereInServer) -> Data:
 
 def _lines_of(view: View, wanted: LineFilter) -> list[dict[str, object]]:
     app = view.operators
-    return [line_told(line) for line in audit_store(app.database, app.privacy.key)().lines(wanted)]
+    return [line_json(line) for line in audit_store(app.database, app.privacy.key)().lines(wanted)]
 
 
 async def _approvals(view: View) -> Data:
@@ -202,7 +202,7 @@ async def _privacy(view: View) -> Data:
     settings, privacy = view.operators.settings, view.app.privacy
     if privacy.is_off:
         return {"privacy": settings.privacy.value}
-    told = await asyncio.to_thread(vault_told, privacy, _LINES)
+    told = await asyncio.to_thread(vault_json, privacy, _LINES)
     ways: dict[str, dict[str, int]] = {}
     for line in told["audit"]:
         counts = ways.setdefault(f"{line['action']} {line['destination']}", {})
@@ -234,7 +234,7 @@ async def _tenants(view: View) -> Data:
         people: dict[str, set[str]] = {DEFAULT_TENANT: set()}
         for each in TokenStore(database).listed():
             people.setdefault(each.tenant, set()).add(each.principal)
-        listed = [tenant_told(each) for each in TenantStore(database).all()]
+        listed = [tenant_json(each) for each in TenantStore(database).all()]
         known = {each["tenant"] for each in listed}
         listed += [{"tenant": name, "status": "active"} for name in people if name not in known]
         return [{**each, "people": sorted(people.get(str(each["tenant"]), ()))} for each in listed]
@@ -246,7 +246,7 @@ async def _tenants(view: View) -> Data:
 async def _tokens(view: View) -> Data:
     tenant = None if view.viewer.is_operator else view.viewer.identity.tenant
     stored = await asyncio.to_thread(lambda: TokenStore(view.operators.database()).listed(tenant))
-    return {"count": len(stored), "tokens": [token_told(each) for each in stored]}
+    return {"count": len(stored), "tokens": [token_json(each) for each in stored]}
 
 
 async def _limits(view: View) -> Data:

@@ -98,10 +98,10 @@ class SentCall:
             return same and broke and self.caller.identity.stands_for(first.caller.identity)
         if self.key != first.key:
             return False
-        self.judge(first.told())
+        self.judge(first.digests())
         return True
 
-    def told(self) -> str:
+    def digests(self) -> str:
         """Return what is kept of a call with a key: digests of what it asks for and of who asks, and the rights."""
         return " ".join([str(self.asked), self._who, *sorted(self.caller.identity.rights)])
 
@@ -138,7 +138,7 @@ class EarlierCalls:
         run may have begun and nothing is kept of it, and what the database raises.
         """
         scope, mark, run_id = sent.caller.scope, _digest(str(sent.key)), str(sent.run_id)
-        life, asked = self.background.journal.life_of(scope), sent.told()
+        life, asked = self.background.journal.life_of(scope), sent.digests()
         until = asyncio.get_running_loop().time() + WAIT_SECONDS_MAX
         while True:
             first = await self._ask(lambda store: store.first_sent(scope, mark, asked, run_id, life))

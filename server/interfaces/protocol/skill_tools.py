@@ -84,7 +84,7 @@ class SkillTools:
         async def save(client: Client) -> CallToolResult:
             saved = await skills.save(self.context, replace(request, caller=client.asking(caller)))
             first = f"saved {saved['signature']} as version {saved['version']}"
-            return answered(saved, "\n".join([first, *skills.told_of(saved), *saved["warnings"]]))
+            return answered(saved, "\n".join([first, *skills.saved_lines(saved), *saved["warnings"]]))
 
         return await self.conversations.hold(ctx, save)
 

@@ -20,7 +20,7 @@ from ...use_cases.runs.background.background import executed_or_parked
 from ...use_cases.runs.background.background_reports import RunState
 from ...use_cases.runs.isolations import AUTO
 from ...use_cases.runs.report import Report
-from ...use_cases.runs.request import CodeRequest, request_told
+from ...use_cases.runs.request import CodeRequest, request_json
 from ...use_cases.upstream_tools.discovery import LIMIT_DEFAULT, server_name
 from .answers import (
     READS,
@@ -157,7 +157,7 @@ class _Runs:
         session = None if request.session is None else session_of(caller.scope, request.session)
 
         def asking() -> dict[str, object]:
-            code = request_told(replace(request, caller=LOCAL))
+            code = request_json(replace(request, caller=LOCAL))
             return {"code": code, "background": request.background, "form": form}
 
         sent = SentCall.of(ctx, caller, asking)

@@ -349,7 +349,7 @@ class Gate:
 
         async def ask_with_tokens(question: Question) -> Reply:
             await self.learned()
-            hidden = await self._privacy.hide_value(caller.scope, cast("Json", question.told()))
+            hidden = await self._privacy.hide_value(caller.scope, cast("Json", question.as_json()))
             return await ask(Question.model_validate(hidden).changed(choices=question.choices))
 
         return replace(caller, ask=ask_with_tokens)

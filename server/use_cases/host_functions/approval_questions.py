@@ -37,7 +37,7 @@ from ...governance.questions import (
     Question,
     Reply,
     fitting,
-    rule_told,
+    rule_text,
     with_clauses,
 )
 from ...governance.scopes import is_one_user
@@ -374,7 +374,7 @@ def _question(
         calls=tuple(asked),
         effects=(*approval.effects(tools), *_orders(calls)),
         covers=covers,
-        rules=tuple(rule_told(name, rule.arguments, rule.limits) for name, rule in rules),
+        rules=tuple(rule_text(name, rule.arguments, rule.limits) for name, rule in rules),
         choices=(*first, *([ALWAYS] if has_rules else []), *others),
     )
 

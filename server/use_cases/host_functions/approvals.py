@@ -98,7 +98,7 @@ class Approvals:
         """Return what lets one call at a time have the user sign in to a server: that is for all that wait here."""
         return self.asking.setdefault(f"\0{server}", asyncio.Lock())
 
-    def told(self) -> dict[str, tuple[str, ...]]:
+    def as_texts(self) -> dict[str, tuple[str, ...]]:
         """Return what was said as texts, so that a run that goes on elsewhere does not ask again."""
         said: dict[str, Iterable[str]] = {
             "granted": [f"{'any' if left is None else left} {key}" for key, left in self.granted.items()],

@@ -120,7 +120,9 @@ class RegistryCalls:
                 may_change = not server.only_reads(tool)
                 if may_change:
                     repeatable = tool.annotations.get("idempotentHint") is True
-                    await call.before(AnnouncedChange(leaves=True, repeatable=repeatable, sources=sourced.told()))
+                    await call.before(
+                        AnnouncedChange(leaves=True, repeatable=repeatable, sources=sourced.journal_entries())
+                    )
                 result = await self._sent(calls, server, tool, fitting)
             except RegistryError as error:
                 why = self.privacy.why_tokens(given)

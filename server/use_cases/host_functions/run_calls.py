@@ -31,7 +31,7 @@ class OtherServers(Protocol):
         ...
 
 
-def sessions_told(pools: Pools, scope: str) -> list[dict[str, Json]]:
+def sessions_json(pools: Pools, scope: str) -> list[dict[str, Json]]:
     """Return the sessions of a scope that this server has, as code gets them."""
     return [
         {"name": each.name, "isolation": isolation.value, "calls": each.calls, "idle_seconds": each.idle_seconds}
@@ -76,7 +76,7 @@ class RunCalls:
         return is_there
 
     async def _listed(self, calls: Calls) -> list[Mapping[str, Json]]:
-        found: list[Mapping[str, Json]] = [*sessions_told(self.pools, calls.caller.scope)]
+        found: list[Mapping[str, Json]] = [*sessions_json(self.pools, calls.caller.scope)]
         if self.others is not None:
             found += await self.others.listed(calls.caller.scope)
         closed = _closed_dry(calls)

@@ -9,19 +9,18 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from ....sandbox.job import Isolation, Job, Outcome, Start, TraceRecorder
+from ....sandbox.job import Job, Start
 from ....skills_db.journal.records import RunBegin
 from ...base.database import Opening
-from ...base.host_call import Answers
 from ...base.host_work import Kind, in_thread
 from ...base.identity import LOCAL_IDENTITY, Identity
 from ...base.lru import Lru
 from ...base.settings import Settings
 from ...governance.scopes import is_brief
-from .recording import Called, RunJournal, Said, encoded, header_of, size_of
+from .recording import RunJournal, RunRecording, encoded, header_of, size_of
 from .writer import LEASE_SECONDS, JournalWriter, WrittenRun
 
 if TYPE_CHECKING:
@@ -53,63 +52,6 @@ class BegunRun:
     identity: Identity = LOCAL_IDENTITY
 
 
-class RunRecording(Protocol):
-    """What a run that goes on is told to, whether it is journaled or not."""
-
-    def around(self, answer: Answers) -> Answers:
-        """Return what answers host calls as `answer` does."""
-        ...
-
-    async def ended(self, outcome: Outcome, called: Iterable[Called]) -> str | None:
-        """Take how the run ended; return why its journal is incomplete, if it is known to be."""
-        ...
-
-    def broken_off(self, status: str, isolation: str, called: Iterable[Called]) -> None:
-        """Take that the run has no outcome."""
-
-    async def stored(self) -> str | None:
-        """Wait until all of it is written; return why it is not, or is incomplete."""
-        ...
-
-    def notes(self, said: Callable[[], Said]) -> None:
-        """Record beside the calls what a user said, as `said` tells it."""
-
-    def leave_open(self) -> bool:
-        """Keep it open when the run is broken off; return whether another process can go on with the run."""
-        ...
-
-    @property
-    def is_left_open(self) -> bool:
-        """Whether another process goes on with the run."""
-        ...
-
-
-class _Unkept:
-    """A run that is not journaled."""
-
-    def around(self, answer: Answers) -> Answers:
-        return answer
-
-    async def ended(self, _outcome: Outcome, _called: Iterable[Called]) -> None:
-        return None
-
-    def broken_off(self, _status: str, _isolation: str, _called: Iterable[Called]) -> None:
-        return None
-
-    async def stored(self) -> None:
-        return None
-
-    def notes(self, _said: Callable[[], Said]) -> None:
-        return None
-
-    def leave_open(self) -> bool:
-        return False
-
-    @property
-    def is_left_open(self) -> bool:
-        return False
-
-
 class Journal:
     """Where the runs of one server are journaled. Nothing is opened before something has to be written or read."""
 
@@ -133,7 +75,7 @@ class Journal:
     def begin(self, run: BegunRun) -> RunRecording:
         """Begin the journal of a run."""
         if not self._keeps:
-            return _Unkept()
+            return RunRecording()
         begin_bytes = len(run.job.code) + size_of(run.job.context_vars)
         begin = partial(self._begun, run, time.time())
         written = WrittenRun(run.run_id, run.scope)
@@ -293,8 +235,3 @@ class Journal:
 
         self.store()  # it compares the key with the one that was used before
         return BackgroundStore(self._database(), self._key(), process=self._process)
-
-
-def recorder_of(kept: RunRecording, isolation: Isolation) -> TraceRecorder | None:
-    """Return what takes the trace of a run, where its isolation has one."""
-    return kept if isinstance(kept, RunJournal) and isolation is Isolation.RESTRICTED else None

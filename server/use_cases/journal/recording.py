@@ -24,14 +24,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from ....sandbox.errors import HostCallError
-from ....sandbox.job import Failure, Job, Json, Outcome, Start, Status, Waits
+from ....sandbox.job import Failure, Isolation, Job, Json, Outcome, Start, Status, TraceRecorder, Waits
 from ....sandbox.wire.bounded_json import is_light, write, write_in_steps
 from ....skills_db.journal.records import Record, RecordKind, RunEnd
 from ...base.host_call import AnnouncedChange, Answer, Answers, HostCall
 from ...base.host_work import Kind, in_thread
-from ...base.identity import Identity, identity_told
+from ...base.identity import Identity, identity_json
 from .replies import error_reply
-from .writer import PASSING, WRITE_BYTES, JournalWriter, WrittenRun, told
+from .writer import PASSING, WRITE_BYTES, JournalWriter, WrittenRun, failure_text
 
 if TYPE_CHECKING:
     from ....skills_db.journal.records import RunBegin
@@ -56,7 +56,40 @@ After = Callable[[int], str | None]
 """Notes that a run is that program of its session, and returns the run before it there."""
 
 
-class RunJournal:
+class RunRecording:
+    """What a run that goes on reports to. Of one that is not journaled nothing is kept."""
+
+    is_left_open = False
+    """Whether another process goes on with the run."""
+
+    def recorder(self, isolation: Isolation) -> TraceRecorder | None:  # noqa: ARG002 - see `RunJournal`
+        """Return what takes the trace of the run, where its isolation has one."""
+        return None
+
+    def around(self, answer: Answers) -> Answers:
+        """Return what answers host calls as `answer` does, and records them."""
+        return answer
+
+    async def ended(self, _outcome: Outcome, _called: Iterable[Called]) -> str | None:
+        """Record how the run ended; return why its journal is incomplete, if that is known already."""
+        return None
+
+    def broken_off(self, status: str, isolation: str, called: Iterable[Called]) -> None:
+        """Record that the run has no outcome: it was cancelled, or failed in the server."""
+
+    async def stored(self) -> str | None:
+        """Wait until all of it is written; return why it is not, or is incomplete."""
+        return None
+
+    def notes(self, said: Callable[[], Said]) -> None:
+        """Record beside the calls what a user said, as `said` gives it: what goes on with the run needs it."""
+
+    def leave_open(self) -> bool:
+        """Keep it open when the run is broken off; return whether another process can go on with the run."""
+        return False
+
+
+class RunJournal(RunRecording):
     """The journal of one run while it runs."""
 
     def __init__(
@@ -86,7 +119,7 @@ class RunJournal:
         self._calls = 0
         self.unanswered: dict[int, _Call] = {}
         """The calls that are at work, or were cut with the run, by their numbers."""
-        self._is_left_open = False
+        self.is_left_open = False
         self._waits = Waits() if waits is None else waits
         self._waits.asking = self._asking
         self._at_work = 0
@@ -97,6 +130,10 @@ class RunJournal:
         self._said_before: Said = {}
         self._can_build_on_more = False
         """Whether the code has met anything since the last commit that what it does next may depend on."""
+
+    def recorder(self, isolation: Isolation) -> TraceRecorder | None:
+        """Return what takes the trace of the run, where its isolation has one."""
+        return self if isolation is Isolation.RESTRICTED else None
 
     def around(self, answer: Answers) -> Answers:
         """Return what answers host calls as `answer` does, and records them."""
@@ -167,7 +204,7 @@ class RunJournal:
         try:
             await self._writer.stored(durable=False)
         except Exception as error:  # noqa: BLE001 - whatever writing raised
-            return self._run.lost or told(error)
+            return self._run.lost or failure_text(error)
         return self._run.lost
 
     def started(self, start: Start, program: int) -> None:
@@ -189,12 +226,12 @@ class RunJournal:
         self._ensure_begun()
         called = [*called]
         try:
-            told = await _told_soon(outcome)
+            failure_text = await _told_soon(outcome)
         except asyncio.CancelledError:
             self.broken_off(Status.CANCELLED.value, outcome.isolation.value, called)
             raise
-        size = size_of(outcome.result) + len(told["output"]) + len(told["stderr"])
-        record = partial(_end_record, cast("Json", told))
+        size = size_of(outcome.result) + len(failure_text["output"]) + len(failure_text["stderr"])
+        record = partial(_end_record, cast("Json", failure_text))
         how = outcome.status.value, outcome.isolation.value, called, time.time()
         reason = None if outcome.error is None else _reason(outcome.error)
         end = partial(self._end, *how, times=self._times(outcome), reason=reason)
@@ -203,7 +240,7 @@ class RunJournal:
 
     def broken_off(self, status: str, isolation: str, called: Iterable[Called]) -> None:
         """Record that the run has no outcome: it was cancelled, or failed in the server."""
-        if self._begin is None and not self._is_left_open:
+        if self._begin is None and not self.is_left_open:
             how = status, isolation, [*called], time.time()
             self._writer.add(self._run, end=partial(self._end, *how, times=self._times(None)))
 
@@ -211,14 +248,9 @@ class RunJournal:
         """Start writing what is recorded so far; returns before it is written."""
         self._writer.hurry()
 
-    @property
-    def is_left_open(self) -> bool:
-        """Whether another process goes on with the run."""
-        return self._is_left_open
-
     def leave_open(self) -> bool:
         """Leave the journal open when the run is broken off, for another process to go on; always True."""
-        self._is_left_open = True
+        self.is_left_open = True
         self._writer.let_go(self._run)
         return True
 
@@ -245,7 +277,7 @@ class RunJournal:
         except TimeoutError:
             why = f"The database took longer than {STORED_SECONDS:g} seconds."
         except Exception as error:  # noqa: BLE001 - whatever writing raised, nothing was written
-            why = told(error)
+            why = failure_text(error)
         if change.leaves:
             raise HostCallError(
                 f"The call was not sent, since the journal of this run cannot be written: {why}", type="RuntimeError"
@@ -278,7 +310,7 @@ class RunJournal:
             with self._waits.for_server():
                 await self._stored(durable=False)
         except Exception as error:  # noqa: BLE001 - as above
-            self.lose(told(error))
+            self.lose(failure_text(error))
 
     def _ensure_begun(self, start: Start | None = None, program: int | None = None, after: str | None = None) -> None:
         begin, self._begin = self._begin, None
@@ -356,10 +388,10 @@ class _Call:
 
     async def intended(self, change: AnnouncedChange) -> CallRecord:
         """Record what is about to be done, and return that."""
-        told = {**self._asked(), "repeatable": change.repeatable, "leaves": change.leaves}
+        failure_text = {**self._asked(), "repeatable": change.repeatable, "leaves": change.leaves}
         if change.sources:
-            told["sources"] = [dict(each) for each in change.sources]
-        return await self._record(_INTENT, told, answered=False)
+            failure_text["sources"] = [dict(each) for each in change.sources]
+        return await self._record(_INTENT, failure_text, answered=False)
 
     async def failed(self, error: HostCallError) -> None:
         """Record the error that the code is given."""
@@ -371,17 +403,17 @@ class _Call:
         Raises `HostCallError` in place of an answer that cannot be said in JSON: the code is given what is recorded.
         """
         asked = {"n": self._number} if self._repeatable is not None else self._asked()
-        told = {**asked, "ms": round(self._journal.elapsed_ms - self.at_ms, 3), **self._journal.newly_said()}
+        failure_text = {**asked, "ms": round(self._journal.elapsed_ms - self.at_ms, 3), **self._journal.newly_said()}
         # The answer to a change that comes to the same each time is nothing to build on.
         can_build_on = self._repeatable is not True
         refused: HostCallError | None = None
         try:
-            await self._record(_OUTCOME, {**told, **answer}, answered=can_build_on)
+            await self._record(_OUTCOME, {**failure_text, **answer}, answered=can_build_on)
         except (ValueError, TypeError, RecursionError) as error:
             refused = HostCallError(
                 f"The answer of {self.asked.name} is not JSON: {error}. Ask for less.", type="ValueError"
             )
-            await self._record(_OUTCOME, {**told, **error_reply(refused)}, answered=can_build_on)
+            await self._record(_OUTCOME, {**failure_text, **error_reply(refused)}, answered=can_build_on)
         self._journal.unanswered.pop(self._number, None)
         if self._leaves:  # as long as this is not written, a crash leaves it unknown whether the call was done
             self._journal.hurry()
@@ -391,11 +423,11 @@ class _Call:
     def _asked(self) -> dict[str, Json]:
         return {"n": self._number, "name": self.asked.name, "arguments": self.asked.arguments, "at_ms": self.at_ms}
 
-    async def _record(self, kind: int, told: Json, *, answered: bool) -> CallRecord:
-        if is_light(told):
-            body = _bytes(write(told))
+    async def _record(self, kind: int, failure_text: Json, *, answered: bool) -> CallRecord:
+        if is_light(failure_text):
+            body = _bytes(write(failure_text))
         else:
-            body = await in_thread(Kind.ANSWERS, lambda: _bytes(write_in_steps(told)), charged=False)
+            body = await in_thread(Kind.ANSWERS, lambda: _bytes(write_in_steps(failure_text)), charged=False)
         record = CallRecord(kind, body)
         self._journal.add_call(record, answered=answered)
         return record
@@ -411,8 +443,8 @@ def _record(kind: int, body: bytes) -> Record:
     return Record(RecordKind(kind), body)
 
 
-def _end_record(told: Json) -> Record:
-    return _record(_END, encoded(told))
+def _end_record(failure_text: Json) -> Record:
+    return _record(_END, encoded(failure_text))
 
 
 def _named(call: HostCall) -> str:
@@ -431,7 +463,7 @@ def size_of(value: Json) -> int:
     return _LIGHT_BYTES if is_light(value) else WRITE_BYTES
 
 
-def told_of(outcome: Outcome) -> dict[str, Any]:
+def outcome_record(outcome: Outcome) -> dict[str, Any]:
     """Return what a journal says of how a run ended, and what its replay is compared by.
 
     Of a long output it has the beginning, the number of characters that are missing, and a hash of all.
@@ -451,8 +483,8 @@ def told_of(outcome: Outcome) -> dict[str, Any]:
 
 async def _told_soon(outcome: Outcome) -> dict[str, Any]:
     if len(outcome.output) <= OUTPUT_KEPT_CHARS:
-        return told_of(outcome)
-    return await in_thread(Kind.ANSWERS, partial(told_of, outcome), charged=False)
+        return outcome_record(outcome)
+    return await in_thread(Kind.ANSWERS, partial(outcome_record, outcome), charged=False)
 
 
 def _kept_of(name: str, text: str) -> dict[str, str]:
@@ -480,7 +512,7 @@ def header_of(job: Job, start: Start | None, identity: Identity, *, dry_run: boo
         "pids_max": limits.pids_max,
         "seed": None if start is None else start.seed.hex(),
         "time_ns": None if start is None else start.time_ns,
-        "identity": identity_told(identity),
+        "identity": identity_json(identity),
     }
 
 

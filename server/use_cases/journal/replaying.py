@@ -106,7 +106,7 @@ def recorded_calls(records: Iterable[Record]) -> tuple[RecordedCall, ...]:
 
 
 def said_by_user(records: Iterable[Record]) -> dict[str, set[str]]:
-    """Return what a user said while a run was recorded, as `Approvals.told` tells it."""
+    """Return what a user said while a run was recorded, as `Approvals.as_texts` gives it."""
     said: dict[str, set[str]] = {}
     for each in records:
         if each.kind == _OUTCOME:

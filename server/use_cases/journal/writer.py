@@ -221,7 +221,9 @@ class JournalWriter:
         """Note the gap that a failure leaves in journals."""
         self._unheard = ()
         for each in added:
-            each.run.lost = each.run.lost or ("Too much waits for the database." if error is None else told(error))
+            each.run.lost = each.run.lost or (
+                "Too much waits for the database." if error is None else failure_text(error)
+            )
             with self._changing:
                 each.run.waiting_bytes -= each.bytes
 
@@ -261,7 +263,7 @@ class JournalWriter:
             _LOG.warning(failure, error)
 
 
-def told(error: BaseException) -> str:
+def failure_text(error: BaseException) -> str:
     """Return what code may be told of a failure."""
     return str(error) if isinstance(error, KNOWN_ERRORS) else "The server's log says why."
 

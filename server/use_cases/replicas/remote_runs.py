@@ -21,7 +21,7 @@ from ...base.identity import identity_from
 from ...governance.caller import Caller, NobodyAnswers, NoMoreQuestions, OnProgress
 from ...governance.questions import NO, Question, Reply
 from ..runs.background.background_reports import execution_of
-from ..runs.request import CodeRequest, Execution, request_of, request_told
+from ..runs.request import CodeRequest, Execution, request_json, request_of
 from .peer_link import RUN_SILENT_SECONDS, PeerLost, PeerRefused, PeerUnreached
 from .replica_errors import OutcomeUnknown
 
@@ -51,7 +51,7 @@ def request_to_send(request: CodeRequest, tenant: str, keys: ReplicaKeys) -> dic
     return {
         "kind": RUN,
         "tenant": tenant,
-        **request_told(request),
+        **request_json(request),
         "run_id": request.run_id,
         "origin": caller.origin,
         "bearer": keys.sealed_bearer(caller.bearer),
@@ -157,7 +157,7 @@ class _Following:
     async def _answer(self, name: str, reply: Awaitable[Reply]) -> None:
         said: dict[str, object]
         try:
-            said = (await reply).told()
+            said = (await reply).as_json()
         except NobodyAnswers:
             said = {"nobody": True}
         except NoMoreQuestions as refused:
@@ -185,7 +185,7 @@ class Questions:
 
     async def ask(self, question: Question) -> Reply:
         """Ask a question; as `caller.Ask`."""
-        return await self._answered("ask", question.told())
+        return await self._answered("ask", question.as_json())
 
     async def open_link(self, text: str, link: str) -> bool:
         """Ask to open a link; as `caller.OpenLink`."""

@@ -13,7 +13,7 @@ from ...base.host_call import Answers
 from ...base.telemetry import tracing
 from ...governance.caller import OnProgress
 from ...privacy.gates.program_gate import with_values
-from ..journal.journal import BegunRun, recorder_of
+from ..journal.journal import BegunRun
 from .admission import admitted
 from .aspects import (
     Audited,
@@ -33,8 +33,8 @@ from .executor import Executor
 from .files_home import accompanied
 from .isolations import AUTO
 from .ledger import note_use
-from .placement.escalation import escalated, told_of_full_python
-from .placement.missing_packages import told_of_packages
+from .placement.escalation import escalated, with_full_python_hint
+from .placement.missing_packages import with_package_hint
 from .placement.routing import routed
 from .rebuilding import rebuild_of
 from .reporting import report_of, with_pictures
@@ -98,7 +98,7 @@ async def execute_here(
     )
 
     def journaled(run: Run, answer: Answers) -> Answers:
-        journal.notes(run.calls.approvals.told)
+        journal.notes(run.calls.approvals.as_texts)
         return journal.around(answer)
 
     begun = Begun(run_id, program, journal, journaled, recorded)
@@ -154,14 +154,14 @@ async def _outcome(run: Run) -> Outcome:
     if run.request.outlives_worker and outcome.status is Status.CRASHED and run.journal.leave_open():
         raise RunCut
     await run.confirm_session()
-    return told_of_full_python(run.job, outcome, lambda: run.executor.pools.offered)
+    return with_full_python_hint(run.job, outcome, lambda: run.executor.pools.offered)
 
 
 async def _computed(run: Run) -> Outcome:
     """Run the code in a worker, or in full Python where the dialect refuses what that could run."""
     executor, request, job = run.executor, run.request, run.job
     answer = run.answer()
-    recorder = recorder_of(run.journal, job.isolation)
+    recorder = run.journal.recorder(job.isolation)
     rebuild = None if recorder is None else rebuild_of(executor, request, job)
     running = executor.pools.run(job, answer, recorder, rebuild)
     outcome = await (running if job.isolation is not Isolation.PROCESS else accompanied(run.files, running))
@@ -176,4 +176,4 @@ async def _computed(run: Run) -> Outcome:
             background=request.background,
             was_routed=True,
         )
-    return await told_of_packages(executor.offer.full_python, outcome)
+    return await with_package_hint(executor.offer.full_python, outcome)

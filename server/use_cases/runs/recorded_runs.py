@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from ....sandbox.job import Isolation, Job, Json, Limits, Outcome, RunBefore, Start
 from ...base.errors import RequestRefused
 from ...base.host_call import for_worker
-from ..journal.recording import told_of
+from ..journal.recording import outcome_record
 from ..journal.replaying import RunReplay, recorded_calls
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _where(outcome: Outcome, what: str) -> str:
 
 def _first_difference(record: StoredJournal, outcome: Outcome) -> str | None:
     recorded = record.end or {}
-    now = json.loads(json.dumps(told_of(outcome)))
+    now = json.loads(json.dumps(outcome_record(outcome)))
     for name in _COMPARED:
         was, is_now = recorded.get(name), now.get(name)
         if was != is_now:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ....sandbox.job import Json, Start
-from ...base.identity import identity_told
+from ...base.identity import identity_json
 from ...base.telemetry import tracing
 from ...governance.caller import LOCAL, Caller
 from .images import Picture
@@ -126,7 +126,7 @@ class CodeRequest:
             object.__setattr__(self, "is_plain", True)
 
 
-def request_told(request: CodeRequest) -> dict[str, object]:
+def request_json(request: CodeRequest) -> dict[str, object]:
     """Return a request, and whose it is, as JSON."""
     caller = request.caller
     return {
@@ -139,13 +139,13 @@ def request_told(request: CodeRequest) -> dict[str, object]:
         "dry_run": request.dry_run,
         "arguments": list(request.arguments),
         "scope": caller.scope,
-        "identity": identity_told(caller.identity),
+        "identity": identity_json(caller.identity),
         "asked_at": tracing.traceparent(),
     }
 
 
 def request_of(told: Mapping[str, Any], caller: Caller) -> CodeRequest:
-    """Return what `request_told` made JSON of, of a caller. Raises `KeyError` and `TypeError` for what is none."""
+    """Return what `request_json` made JSON of, of a caller. Raises `KeyError` and `TypeError` for what is none."""
     return CodeRequest(
         code=str(told["code"]),
         context_vars=told["context_vars"],

@@ -84,7 +84,7 @@ async def resume(
             if run.calls.sources is not None:
                 await run.calls.sources.note_recorded(call)
 
-        going_on.notes(run.calls.approvals.told)
+        going_on.notes(run.calls.approvals.as_texts)
         run.calls.approvals.restore(said_by_user(record.records))
         return RunResume(recorded_calls(record.records), going_on, answer, note).answer
 

@@ -30,7 +30,7 @@ from ..host_functions.attachments import Attachments
 from ..host_functions.broker import Calls
 from ..host_functions.sourced_calls import RunSources, text_of
 from ..journal.earlier_answers import earlier_answers
-from ..journal.journal import RunRecording
+from ..journal.recording import RunRecording
 from .executor import Executor
 from .files_home import FilesHome, changed_names
 from .progress import ProgressReporter

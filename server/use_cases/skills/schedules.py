@@ -23,7 +23,7 @@ from ....sandbox.job import Json, Status
 from ....skills_db.errors import JournalErased, JournalNotFound, ScheduleMoved, SkillNotFound, SkillsDbError
 from ...base.errors import KNOWN_ERRORS, HostWorkBusy, RequestRefused, RightMissing, ServerError
 from ...base.host_work import Kind, in_thread
-from ...base.identity import Right, identity_told
+from ...base.identity import Right, identity_json
 from ...governance.audit.trail import AuditKind
 from ...governance.caller import LOCAL, Caller
 from ...governance.scopes import is_brief, is_principal, kept_identity, principal_of
@@ -198,7 +198,7 @@ class Schedules:
             request.missed if request.every or old is None else old.missed,
             request.retries if request.every or old is None else old.retries,
             scope,
-            identity_told(identity),
+            identity_json(identity),
             self.now(),
         )
         of_one = SCHEDULES_OF_ONE_MAX if is_principal(scope) else SCHEDULES_MAX

@@ -233,7 +233,7 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
     return saved
 
 
-def told_of(saved: SavedSkill) -> list[str]:
+def saved_lines(saved: SavedSkill) -> list[str]:
     """Format as lines what a version changes, and which constants became parameters."""
     told = [saved["changed"]] if "changed" in saved else []
     if "constants" in saved:

@@ -337,7 +337,7 @@ async def categories(registry: Registry, who: Identity, *, told_to: str | None =
 async def servers(registry: Registry, who: Identity) -> list[Json]:
     """Return every server that is not disabled with what is known of it, without starting one. Raises `RegistryError`.
 
-    One of `mcp.json` has `{state, since, last_error, left_out}`: see `UpstreamStatus.told`.
+    One of `mcp.json` has `{state, since, last_error, left_out}`: see `UpstreamStatus.as_json`.
     """
     catalog, standing = await registry.view(who), await registry.standing(who)
     listed: list[Json] = []

@@ -33,9 +33,9 @@ class Extra:
     async def defined(self, level: DetailLevel) -> dict[str, Json]:
         """Return its description at a level of detail, all of it at `full`."""
         more = await self.details() if level.value == "full" else {}
-        return {**self.told(level), **more}
+        return {**self.described(level), **more}
 
-    def told(self, level: DetailLevel) -> dict[str, Json]:
+    def described(self, level: DetailLevel) -> dict[str, Json]:
         """Return its description at a level of detail, in the keys that tools have."""
         document = self.document
         told: dict[str, Json] = {"name": document.name, "server": document.server, "category": document.category}

@@ -504,7 +504,7 @@ class Registry:
         return reasons
 
     async def standing(self, who: Identity = LOCAL_IDENTITY) -> dict[str, dict[str, Json]]:
-        """Return the state of each server of `mcp.json` that a caller is shown, see `UpstreamStatus.told`.
+        """Return the state of each server of `mcp.json` that a caller is shown, see `UpstreamStatus.as_json`.
 
         Starts none. Of what is left out, that is named which the policy may let the caller call.
         """
@@ -521,7 +521,7 @@ class Registry:
             if server in unreachable and not status.reason:
                 state = State.FAILED if server in wired.failed else State.CONNECTING
                 status = replace(status, state=state, reason=unreachable[server])
-            standing[server] = status.told(configured_at)
+            standing[server] = status.as_json(configured_at)
         return standing
 
     def _may_show(self, wired: Wired, who: Identity, server: str, left_out: LeftOut) -> bool:

@@ -25,11 +25,11 @@ def test_a_piece_is_computed_when_it_is_asked_for_and_none_once_the_host_has_end
     host, channel = socket.socketpair()
     with channel:
         answers = _answers(count, channel.fileno(), file_fd, b"")
-        assert reader_frames.told(b"".join(next(answers))) == reader_frames.ReaderReply(b"0", is_last=False)
+        assert reader_frames.read_reply(b"".join(next(answers))) == reader_frames.ReaderReply(b"0", is_last=False)
         assert computed == [0]
         with host:
             host.send(reader_frames.GO_ON)
-            assert reader_frames.told(b"".join(next(answers))) == reader_frames.ReaderReply(b"1", is_last=False)
+            assert reader_frames.read_reply(b"".join(next(answers))) == reader_frames.ReaderReply(b"1", is_last=False)
         assert list(answers) == []
     assert computed == [0, 1]
     os.close(file_fd)

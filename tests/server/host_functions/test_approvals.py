@@ -25,11 +25,11 @@ def test_what_was_said_is_restored_with_the_fewest_calls_that_were_left() -> Non
     said.grant("one", 0, 3)
     said.declined["two"] = "Not today: it rains"
     said.asked.add("three")
-    told = [said.told()]
+    told = [said.as_texts()]
     assert said.spend("one")
-    told.append(said.told())
+    told.append(said.as_texts())
     said.grant("four", 0, None)
-    told.append(said.told())
+    told.append(said.as_texts())
     every: dict[str, set[str]] = {}
     for each in told:
         for name, texts in each.items():

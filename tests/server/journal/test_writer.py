@@ -20,7 +20,7 @@ from sealab.sandbox.errors import HostCallError
 from sealab.sandbox.job import Json, Outcome, Status
 from sealab.server.base.errors import VaultKeyError
 from sealab.server.base.host_call import MADE_HERE, REPEATABLE_HERE, SENT, AnnouncedChange, Answer, HostCall, for_worker
-from sealab.server.use_cases.journal.recording import OUTPUT_KEPT_CHARS, RunJournal, told_of
+from sealab.server.use_cases.journal.recording import OUTPUT_KEPT_CHARS, RunJournal, outcome_record
 from sealab.server.use_cases.journal.replaying import RecordedCall, recorded_calls
 from sealab.server.use_cases.journal.replies import error_reply
 from sealab.server.use_cases.journal.writer import JournalWriter, WrittenRun
@@ -179,7 +179,7 @@ async def test_of_a_long_output_a_journal_keeps_the_beginning_and_a_hash_of_all(
     assert str(end["output"]) == f"{text[:OUTPUT_KEPT_CHARS]}\n1,000,000 more characters are not in the journal."
     assert end["output_sha256"] == hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     assert end["stderr"] == ""
-    assert told_of(Outcome(Status.OK, output=text[:-1] + "!"))["output_sha256"] != end["output_sha256"]
+    assert outcome_record(Outcome(Status.OK, output=text[:-1] + "!"))["output_sha256"] != end["output_sha256"]
 
 
 async def test_a_change_that_can_be_repeated_waits_only_after_something_to_build_on(

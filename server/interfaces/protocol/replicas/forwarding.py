@@ -17,7 +17,7 @@ from mcp.types import INTERNAL_ERROR
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ....base.identity import BEARER, identity_in, identity_told
+from ....base.identity import BEARER, identity_in, identity_json
 from ....use_cases.replicas.peer_link import PeerLost, PeerRefused, PeerUnreached
 from ....use_cases.replicas.seals import ANSWER_HEADER, ERA_HEADER, HEADER
 from ..web.admission import left
@@ -161,7 +161,7 @@ class Forwarding:
             "headers": [[key.decode("latin-1"), value.decode("latin-1")] for key, value in scope["headers"]],
             "client": scope.get("client"),
             "scheme": scope["scheme"],
-            "identity": None if identity is None else identity_told(identity),
+            "identity": None if identity is None else identity_json(identity),
             "bearer": self._replicas.keys.sealed_bearer(scope.get(BEARER, "")),
         }
         await self._replicas.link.reach(peer)

@@ -26,12 +26,12 @@ from starlette.types import Receive, Scope, Send
 
 from ....base.errors import KNOWN_ERRORS, shortage_in
 from ....governance.rights import TOOLS, require
-from ....use_cases.host_functions.run_calls import sessions_told
+from ....use_cases.host_functions.run_calls import sessions_json
 from ....use_cases.replicas.remote_runs import ANSWER, RUN, STILL, NotHere, Questions, request_sent, with_questions
 from ....use_cases.replicas.replica_errors import SessionElsewhere
 from ....use_cases.replicas.replicas import TenantPlaces
 from ....use_cases.replicas.seals import HEADER
-from ....use_cases.runs.background.background_reports import execution_told
+from ....use_cases.runs.background.background_reports import execution_json
 from ....use_cases.runs.execute import execute_here
 from ..web.admission import left
 from ..web.error_responses import refusal
@@ -135,7 +135,7 @@ class _Lines:
 
 async def _end(line: _Lines, working: asyncio.Task[Any]) -> None:
     try:
-        said: Mapping[str, object] = {"end": execution_told(working.result())}
+        said: Mapping[str, object] = {"end": execution_json(working.result())}
     except (NotHere, SessionElsewhere):
         said = {"not_here": True}  # nothing of it ran: the other server asks again for as long as it may
     except KNOWN_ERRORS as error:
@@ -151,7 +151,7 @@ async def _answer(app: App, head: Mapping[str, Any]) -> Mapping[str, object]:
     """Answer a short question. Raises `ValueError` for one that is not known."""
     match head["kind"]:
         case "sessions":
-            return {"sessions": sessions_told(app.pools, str(head["scope"]))}
+            return {"sessions": sessions_json(app.pools, str(head["scope"]))}
         case "close":
             return {"closed": app.pools.close_session(str(head["session"]))}
         case "store":

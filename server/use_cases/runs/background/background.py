@@ -26,15 +26,15 @@ from ....governance.questions import NO, THIS_CALL, Question, Reply
 from ....governance.scopes import is_principal
 from ..admission import admitted, can_park
 from ..execute import execute
-from ..request import CodeRequest, Execution, new_run_id, request_told
+from ..request import CodeRequest, Execution, new_run_id, request_json
 from .background_reports import (
     PATH,
     Approval,
     RunState,
-    answer_told,
+    answer_json,
     cancelled,
-    execution_told,
-    question_told,
+    execution_json,
+    question_json,
     run_state,
 )
 from .journaled_reports import recorded
@@ -105,7 +105,7 @@ class Background:
         except Busy as busy:
             self.audit.limited(request.caller, busy.limit)
             raise
-        run_id, scope, told = request.run_id or new_run_id(), request.caller.scope, request_told(request)
+        run_id, scope, told = request.run_id or new_run_id(), request.caller.scope, request_json(request)
         expires = self.work.now() + self.journal.life_of(scope)
         more = {} if beside is None else {"beside": beside}
         put = await self._ask(
@@ -127,7 +127,7 @@ class Background:
         """
         await self.journal.release(run_id)
         expires = self.work.now() + self.journal.life_of(request.caller.scope)
-        told = request_told(request)
+        told = request_json(request)
         await self._ask(lambda store: store.put_parked(run_id, request.caller.scope, told, question, expires=expires))
         return await self.queued_state(run_id, request.caller.scope)
 
@@ -190,7 +190,7 @@ class Background:
 
     async def cancel(self, run_id: str, scope: str | None) -> None:
         """End a background run of the scope, or of any. Raises `JournalNotFound` where it has no such run."""
-        await self._ask(lambda store: store.cancel(run_id, execution_told(cancelled(run_id)), scope=scope))
+        await self._ask(lambda store: store.cancel(run_id, execution_json(cancelled(run_id)), scope=scope))
         await self.work.cancel(run_id)
 
     async def answer(self, approval: Approval, reply: Reply, scope: str | None, *, by: Caller | None) -> bool:
@@ -198,7 +198,7 @@ class Background:
 
         Without a scope it is the operator's answer, or that of a link, which is `by` nobody who is known.
         """
-        told = answer_told(approval.asked, reply)
+        told = answer_json(approval.asked, reply)
         taken = await self._ask(lambda store: store.answer(approval.run_id, approval.number, told, scope=scope))
         self.work.wake()
         if taken:
@@ -298,7 +298,7 @@ async def executed_or_parked(
                 if not parks:
                     return NO
         if not open_question:
-            open_question.update(question_told(question), scope=request.caller.scope)
+            open_question.update(question_json(question), scope=request.caller.scope)
             await executor.journal.settled(run_id)
             executor.journal.leave_open(run_id)
             asyncio.get_running_loop().call_soon(running.cancel)

@@ -164,9 +164,9 @@ def cancel(journals: JournalStore, store: BackgroundStore, run_id: str) -> tuple
         except JournalNotFound:
             raise unknown from None
         return _cancel_foreground(journals, run)
-    from .background_reports import cancelled, execution_told  # of all that runs code, where a list needs nothing of it
+    from .background_reports import cancelled, execution_json  # of all that runs code, where a list needs nothing of it
 
-    store.cancel(run_id, execution_told(cancelled(run_id)))
+    store.cancel(run_id, execution_json(cancelled(run_id)))
     for state in _seen(store, run_id):
         if state.report is not None:
             status = _reported(state)

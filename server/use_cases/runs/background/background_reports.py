@@ -112,25 +112,25 @@ def pages_at(address: str) -> str:
     return address.rstrip("/").removesuffix(_MCP_PATH) + PATH
 
 
-def question_told(question: Question) -> dict[str, object]:
+def question_json(question: Question) -> dict[str, object]:
     """Return a question as JSON."""
-    return {"question": question.text, "asked": question.told()}
+    return {"question": question.text, "asked": question.as_json()}
 
 
 def question_of(told: Mapping[str, object]) -> Question:
-    """Return what `question_told` made JSON of, or an earlier version, which kept the text alone."""
+    """Return what `question_json` made JSON of, or an earlier version, which kept the text alone."""
     asked = told.get("asked")
     if isinstance(asked, dict):
         return Question.model_validate(asked)
     return Question(plain=str(told["question"]), choices=tuple(cast("list[str]", told.get("choices", ()))))
 
 
-def answer_told(question: Question, reply: Reply) -> dict[str, object]:
+def answer_json(question: Question, reply: Reply) -> dict[str, object]:
     """Return an answer as JSON, with the question that it answers."""
-    return question_told(question) | reply.told()
+    return question_json(question) | reply.as_json()
 
 
-def execution_told(execution: Execution) -> Mapping[str, object]:
+def execution_json(execution: Execution) -> Mapping[str, object]:
     """Return a report and its images as JSON."""
     images = [
         {"mime_type": each.mime_type, "content": base64.b64encode(each.content).decode("ascii")}
@@ -140,7 +140,7 @@ def execution_told(execution: Execution) -> Mapping[str, object]:
 
 
 def execution_of(told: Mapping[str, object]) -> Execution:
-    """Return what `execution_told` made JSON of."""
+    """Return what `execution_json` made JSON of."""
     images = cast("list[dict[str, str]]", told["images"])
     return Execution(
         cast("Report", told["report"]),

@@ -35,9 +35,9 @@ from ..resume import resume
 from .background_reports import (
     RunProgress,
     cancelled,
-    execution_told,
+    execution_json,
+    question_json,
     question_of,
-    question_told,
     without_result,
 )
 from .journaled_reports import recorded
@@ -356,7 +356,7 @@ class BackgroundWork:
     async def _store(self, active: _Active, execution: Execution) -> None:
         with suppress(SkillsDbError):  # the end of its journal is missing then, and the report says how it ended
             await self._journal.stored()
-        claimed, told = active.claimed, execution_told(execution)
+        claimed, told = active.claimed, execution_json(execution)
         while True:
             try:
                 await self._ask(lambda store: store.finish(claimed.run_id, claimed.owner, told))
@@ -394,7 +394,7 @@ class BackgroundWork:
                 active.answer = None if left is None else (left, reply.as_to(answered, left))
                 return reply.as_to(answered, question)
             if active.question is None:
-                active.question = question_told(question) | {"scope": request.caller.scope}
+                active.question = question_json(question) | {"scope": request.caller.scope}
                 await self._journal.settled(claimed.run_id)
                 self._journal.leave_open(claimed.run_id)
                 asyncio.get_running_loop().call_soon(active.stop, CancelReason.ASKS)

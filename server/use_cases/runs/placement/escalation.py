@@ -80,7 +80,7 @@ async def escalated(
     return hinted(outcome, obstacle)
 
 
-def told_of_full_python(job: Job, outcome: Outcome, offered: Callable[[], Collection[Isolation]]) -> Outcome:
+def with_full_python_hint(job: Job, outcome: Outcome, offered: Callable[[], Collection[Isolation]]) -> Outcome:
     """Return the outcome with a hint at full Python, where that may be asked for and would be faster."""
     if (
         outcome.status is not Status.TIMEOUT

@@ -25,7 +25,7 @@ _MISSING: Final = re.compile(r"No module named '(\w+)|optional dependency '(\w+)
 """What Python says of a module that is not there, and pandas of one that it would use."""
 
 
-async def told_of_packages(full_python: FullPythonInterpreter, outcome: Outcome) -> Outcome:
+async def with_package_hint(full_python: FullPythonInterpreter, outcome: Outcome) -> Outcome:
     """Return the outcome of a run; where it lacks a package, with a hint that names the command which brings it.
 
     Advice to ask for full Python is left out of the hint where that has no such module either.

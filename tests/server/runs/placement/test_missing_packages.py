@@ -14,7 +14,7 @@ from sealab.server.base.settings import Settings
 from sealab.server.governance.questions import NO, Question, Reply
 from sealab.server.use_cases.runs.execute import execute
 from sealab.server.use_cases.runs.placement import escalation
-from sealab.server.use_cases.runs.placement.escalation import told_of_full_python
+from sealab.server.use_cases.runs.placement.escalation import with_full_python_hint
 from sealab.server.use_cases.runs.request import CodeRequest
 
 from ...managed_python.kernel import needs_kernel
@@ -113,7 +113,7 @@ def hint_after(
     offered: Collection[Isolation] = BOTH,
 ) -> str:
     outcome = Outcome(status, error=TIMED_OUT, isolation=isolation, duration_ms=2000.0, cpu_ms=cpu_ms)
-    told = told_of_full_python(Job("1", session=session), outcome, lambda: offered)
+    told = with_full_python_hint(Job("1", session=session), outcome, lambda: offered)
     assert told.error is not None
     return str(told.error.hint)
 
