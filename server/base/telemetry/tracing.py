@@ -29,6 +29,7 @@ _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_{}_ENDPOINT")
 _LOG = logging.getLogger(__name__)
 
 _exporting: Exporting | None = None
+_UNTOLD: AbstractContextManager[None] = nullcontext()
 
 
 def wanted(environment: Mapping[str, str]) -> frozenset[str]:
@@ -89,24 +90,23 @@ def knows(names: Iterable[str]) -> None:
         _exporting.known.update(names)
 
 
-@contextmanager
 def span(
     name: str, attributes: Attributes | None = None, *, kind: str = "internal", link: str | None = None
-) -> Iterator[Span | None]:
+) -> AbstractContextManager[Span | None]:
     """Open a span around what is within, as a child of the one around it; an error is named by its class alone.
 
     With a `link`, the `traceparent` of what asked for it, it is no child of anything. None where nothing is told.
     """
-    if _exporting is None:
-        yield None
-        return
-    with _exporting.span(name, attributes or {}, kind=kind, link=link) as made:
-        yield made
+    return _UNTOLD if _exporting is None else _exporting.span(name, attributes or {}, kind=kind, link=link)
+
+
+def phase(name: str) -> AbstractContextManager[None]:
+    """Tell of one part of a run, see `part`."""
+    return _UNTOLD if _exporting is None else _phase(name)
 
 
 @contextmanager
-def phase(name: str) -> Iterator[None]:
-    """Open a span of one part of a run, see `part`."""
+def _phase(name: str) -> Iterator[None]:
     began = time.perf_counter()
     try:
         yield

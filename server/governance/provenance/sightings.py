@@ -36,6 +36,8 @@ ANSWERS_MAX = 10_000
 """Answers of a conversation, sessions that read texts, and texts that gave orders; the oldest are dropped likewise."""
 UNREAD_CHARS_MAX = 1_000_000
 """Characters of texts that a conversation has not read yet: most runs write to nobody, and need no look."""
+_UNREAD_LEAST = 500
+"""What a shorter one counts as."""
 RUNS_MAX = 1_000
 """Runs of a conversation that are not read from the journal again."""
 _LOOK_SECONDS = 600.0
@@ -148,6 +150,7 @@ class Conversation:
         self._answers: dict[int, Sighted] = {}
         self._unread: dict[int, _Unread] = {}
         """By the digest of the call and the text: what is read again is one of these."""
+        self._unread_chars = 0
         self._number = 0
         self._text_at: dict[str | None, tuple[float, int]] = {}
         """When free text was last read, in each session, and by which answer."""
@@ -178,18 +181,23 @@ class Conversation:
         key = self.digest(f"{sighted.called}\0{text}".encode("utf-8", "surrogatepass"))
         same = self._unread.get(key)
         if same is None or not self._counts(same.answer, sighted.session):
-            self._unread.pop(key, None)
-            self._unread[key] = _Unread(answer, len(text), look)
+            self._forget_unread(key)
+            self._unread[key] = _Unread(answer, max(len(text), _UNREAD_LEAST), look)
+            self._unread_chars += self._unread[key].chars
             await self.read_up(UNREAD_CHARS_MAX)
 
     async def read_up(self, most: int = 0) -> None:
         """Read the texts that were not read yet, the oldest first, until no more than so many characters are left."""
-        while self._unread and sum(each.chars for each in self._unread.values()) > most:
+        while self._unread_chars > most:
             key, each = next(iter(self._unread.items()))
             found = await in_thread(Kind.ANSWERS, each.look, charged=False)
             if self._unread.get(key) is each:  # else it was erased, or another call has read it too
-                del self._unread[key]
+                self._forget_unread(key)
                 self._take(each.answer, found)
+
+    def _forget_unread(self, key: int) -> None:
+        if (gone := self._unread.pop(key, None)) is not None:
+            self._unread_chars -= gone.chars
 
     def _answer(self, sighted: Sighted, found: Found, ordering: Collection[int]) -> int:
         """Take an answer, but for what it names; return its number."""
@@ -207,14 +215,14 @@ class Conversation:
 
     def _take(self, answer: int, found: Found) -> None:
         self._is_cut |= not found.is_whole
-        sighted = self._answers.get(answer)
-        session = None if sighted is None else sighted.session
+        if (sighted := self._answers.get(answer)) is None:
+            return
         for each in found.fields:
             self._fields.pop(each, None)  # the newest stand last
             self._fields[each] = answer
         for each, line in found.texts.items():
             first = self._texts.pop(each, None)  # the first sighting that counts is kept
-            is_first = first is not None and first[0] < answer and self._counts(first[0], session)
+            is_first = first is not None and first[0] < answer and self._counts(first[0], sighted.session)
             self._texts[each] = first if first is not None and is_first else (answer, line)
             if self._ordering and self._ordering.get(each, (0, 0))[0] == answer:
                 self._ordering[each] = answer, line
@@ -248,7 +256,8 @@ class Conversation:
             self._texts = {each: place for each, place in self._texts.items() if place[0] not in gone}
             self._ordering = {each: place for each, place in self._ordering.items() if place[0] not in gone}
             self._answers = {each: sighted for each, sighted in self._answers.items() if each not in gone}
-            self._unread = {key: each for key, each in self._unread.items() if each.answer not in gone}
+            for key in [key for key, each in self._unread.items() if each.answer in gone]:
+                self._forget_unread(key)
 
     def drop_before(self, moment: float) -> None:
         """Forget what is older, but answers to sessions that were at work since; it looks now and then."""

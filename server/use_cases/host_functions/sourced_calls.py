@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from ....sandbox.errors import HostCallError
@@ -232,12 +232,15 @@ def text_of(*texts: str, values: Sequence[Json] = ()) -> Callable[[str], bool]:
 
     They are put together when it is first asked.
     """
+    folded: list[str] = []
 
-    @cache
-    def folded() -> str:
-        return "\n".join([*texts, *(json.dumps(each, ensure_ascii=False) for each in values if each)]).casefold()
+    def has(text: str) -> bool:
+        if not folded:
+            told = [*texts, *(json.dumps(each, ensure_ascii=False) for each in values if each)]
+            folded.append("\n".join(told).casefold())
+        return text.casefold() in folded[0]
 
-    return lambda text: text.casefold() in folded()
+    return has
 
 
 def _new_in(
