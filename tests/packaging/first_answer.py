@@ -68,7 +68,7 @@ async def _ask(entry: Mapping[str, object], env: Mapping[str, str]) -> None:
     from mcp import Client, StdioServerParameters
 
     server = StdioServerParameters.model_validate({**entry, "env": {**env, **(entry.get("env") or {})}})  # type: ignore[dict-item]
-    async with Client(server, read_timeout_seconds=300) as client:
+    async with Client(server, mode="2026-07-28", read_timeout_seconds=300) as client:
         answer = await client.call_tool("execute_code", {"code": PROGRAM, "context_vars": {"sales": SALES}})
         assert answer.structured_content is not None
         assert answer.structured_content["result"] == [["north", 160]], answer.structured_content
