@@ -1,6 +1,6 @@
 """Measures from nothing to the first answer, by uv, pipx, pip and an engine of containers: `make first-answer`.
 
-    python -m tests.packaging.first_answer [--base IMAGE] [--build OPTIONS] [WAY ...]
+    python -m tests.packaging.first_answer [--base IMAGE] [--build OPTIONS] [--run OPTIONS] [WAY ...]
 
 Each way runs the commands of docs/install.md in a home and with caches of its own, on a machine where a client (Cursor)
 was used before. The answer is what that client gets: it starts the entry that stands in its file then, and calls
@@ -30,7 +30,7 @@ WAYS: Mapping[str, tuple[str, ...]] = {
     "docker": ("docker build -t sealab .",),
 }
 """The commands of each way. In Docker the entry of the client is written by hand."""
-DOCKER = {"command": "docker", "args": ["run", "-i", "--rm", "-v", "sealab:/home/sealab", "sealab"]}
+DOCKER = ("run", "-i", "--rm", "-v", "sealab:/home/sealab", "sealab")
 SALES = "north,120\nsouth,80\nnorth,40\nwest,90\n"
 PROGRAM = """\
 totals = collections.Counter()
@@ -41,12 +41,13 @@ totals.most_common(1)
 """
 
 
-def measure(way: str, place: Path, build: str) -> float:
+def measure(way: str, place: Path, build: str, run: list[str]) -> float:
     """Run the commands of a way in an empty home, ask for an answer as a client, and return how many seconds it took."""
     home = place / "user"
     entries = home / ".cursor" / "mcp.json"
     entries.parent.mkdir(parents=True)
-    entries.write_text(json.dumps({"mcpServers": {"sealab": DOCKER} if way == "docker" else {}}))
+    by_hand = {"sealab": {"command": "docker", "args": [DOCKER[0], *run, *DOCKER[1:]]}}
+    entries.write_text(json.dumps({"mcpServers": by_hand if way == "docker" else {}}))
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith(("SEALAB_", "XDG_", "VIRTUAL_ENV"))
     }
@@ -79,6 +80,7 @@ def main() -> None:
     parser.add_argument("ways", nargs="*", metavar="WAY", help=f"of {', '.join(WAYS)} (default: all)")
     parser.add_argument("--base", help="the base image, in place of the Dockerfile's")
     parser.add_argument("--build", default="", help="options of the engine's build")
+    parser.add_argument("--run", default="", type=shlex.split, help="options of the engine's run")
     chosen = parser.parse_args()
     build = f"{chosen.build} --build-arg BASE={shlex.quote(chosen.base)}" if chosen.base else chosen.build
     print("| way | commands | seconds |\n| --- | --- | --- |", flush=True)
@@ -87,7 +89,7 @@ def main() -> None:
             print(f"| {way} | is not on this machine | |", flush=True)
             continue
         with tempfile.TemporaryDirectory() as place:
-            print(f"| {way} | {len(WAYS[way])} | {measure(way, Path(place), build):.0f} |", flush=True)
+            print(f"| {way} | {len(WAYS[way])} | {measure(way, Path(place), build, chosen.run):.0f} |", flush=True)
 
 
 if __name__ == "__main__":
