@@ -233,6 +233,9 @@ bundle: dist .mcpb/.installed ## An MCP bundle (.mcpb) in dist/, validated by it
 image: setup ## The image of the Dockerfile, built by podman or another engine, and started by a client (ARGS: docker, --base, --build, --run)
 	$(BIN)/python -m tests.packaging.image $(ARGS)
 
+first-answer: setup ## Seconds from nothing to the first answer, by uv, pipx, pip and Docker (ARGS: the ways, --base, --build, --run)
+	$(BIN)/python -m tests.packaging.first_answer $(ARGS)
+
 lock: setup ## Renew the hashed locks (they name no registry), or those of ARGS
 	$(BIN)/python -m tests.packaging.locks $(ARGS)
 

@@ -147,18 +147,15 @@ def _command(parser: argparse.ArgumentParser) -> str:
     words = [_word(each) for each in actions if not each.option_strings]
     options = ["[options]"] if any(each.option_strings for each in actions) else []
     usage = " ".join((parser.usage or " ".join([parser.prog, *options, *words])).split())
-    rows = [(f"`{_named(each)}`", _meaning(each)) for each in actions]
+    shown = f"```text\n{usage}\n```\n\n" if words or parser.usage else ""
+    listed = "".join(f"- `{_named(each)}`: {_meaning(each)}\n" for each in actions)
     own_codes = "" if parser.epilog in (None, EXIT_CODES) else f"{parser.epilog}\n\n"
     return f"""\
 ## {parser.prog}
 
 {parser.description}
 
-```text
-{usage}
-```
-
-{_table(("argument", "meaning"), rows) + chr(10) if rows else ""}{own_codes}"""
+{shown}{listed and listed + chr(10)}{own_codes}"""
 
 
 def _word(action: argparse.Action) -> str:
@@ -172,9 +169,9 @@ def _value(action: argparse.Action) -> str:
 
 
 def _named(action: argparse.Action) -> str:
-    """Return how an argument stands in a table, in which no cell can hold a bar."""
+    """Return how an argument stands in a list."""
     if not action.option_strings:
-        return _value(action).replace("|", " or ")
+        return _value(action)
     takes = action.nargs != 0 and not action.choices
     return f"{', '.join(action.option_strings)}{f' {_value(action)}' if takes else ''}"
 

@@ -39,40 +39,26 @@ KEY = "a passphrase for these tests alone"
 
 @dataclass(frozen=True)
 class Given:
-    """What a page takes for granted: settings, files in the current folder, and code that ran before its first block.
+    """What a page takes for granted: settings, and files in the current folder.
 
     One with `full_python` runs in an interpreter with numpy, pandas and matplotlib, where there is one.
     """
 
     env: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
-    code: str = ""
     full_python: bool = False
 
 
-TOP_WORDS = '''\
-def top_words(text: str, n: int = 3) -> list[str]:
-    """Return the most frequent words of a text."""
-    return [word for word, _ in collections.Counter(re.findall(r"\\w+", text.lower())).most_common(n)]
-'''
 AUTO = {"SEALAB_PRIVACY": "auto", "SEALAB_PRIVACY_MODE": "fast"}
 POLICY = [block for block in blocks_of("docs/policy.md") if block.kind == "text"]
 GIVEN: Mapping[str, Given] = {
     "docs/policy.md": Given(files={"team.cedar": POLICY[1].text, "expected.yaml": POLICY[2].text}),
     "README.md": Given(env=AUTO),
     "docs/data.md": Given(full_python=True),
-    "docs/privacy.md": Given(
-        env=AUTO,
-        files={"customers.csv": "name,email\nJane Roe,jane@example.com\n"},
-        code="rows = [{'email': 'jane@example.com'}]",
-    ),
-    "docs/skills.md": Given(
-        files={"notes.txt": "the cat and the dog\n"},
-        code=f"text = 'a b a'\nfor more in ('', 'more = 1\\n'):\n    save_skill('top_words', {TOP_WORDS!r} + more)",
-    ),
+    "docs/privacy.md": Given(env=AUTO),
 }
 NOT_RUN: Mapping[tuple[str, str], str] = {
-    ("docs/index.md", "$ uv tool install ."): "fetches what sealab needs",
+    ("docs/install.md", "$ uv tool install ."): "fetches what sealab needs",
     ("docs/packages.md", "$ /path/of/sealab/python -m pip install more-itertools networkx"): "fetches packages",
     (
         "docs/releasing.md",
@@ -83,7 +69,6 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
         'found = await tools.orders.listOrders(status="open", limit=20)',
     ): "calls a service that the page invents",
     ("docs/tools.md", "from stubs.time import get_current_time"): "a program beside generated stubs, outside of sealab",
-    ("docs/internals/mcp-python-sdk-stdio-client.md", "@pytest.mark.anyio"): "a test for another project's suite",
 }
 """Blocks that cannot run here, by page and first line, and why."""
 NOT_RUN_PAGES: Mapping[str, str] = {
@@ -148,8 +133,6 @@ async def test_the_blocks_of_a_page_run(page: str, tmp_path: Path, monkeypatch: 
         (home / "workspace").mkdir(exist_ok=True)
         (home / "workspace" / name).write_text(given.files[name])
     async with in_this_process(home, env, elicitation_callback=_yes) as caller:
-        if given.code:
-            assert (await caller.run(given.code, session="page"))["success"]
         await _Run(tmp_path, env, caller, "process" if given.full_python else "auto").all(blocks)
 
 

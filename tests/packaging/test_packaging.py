@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import subprocess
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import jsonschema
 import pytest
@@ -21,6 +22,8 @@ from sealab.server.cli import make_parser
 from sealab.server.interfaces.protocol.address import Address
 
 from .bundle import SOURCE, command_of, project_of
+from .buttons import buttons
+from .first_answer import WAYS
 from .provenance import CHECKSUMS, STATEMENT
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,6 +63,24 @@ def test_the_registry_entry_starts_sealab_over_both_transports() -> None:
     address = Address.parse(make_parser().parse_args(words).http)
     url = urlsplit(over_http["transport"]["url"])
     assert (url.hostname, url.port, url.path) == (address.ip, address.port, "/mcp")
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/install.md"])
+def test_the_buttons_of_a_page_install_what_the_registry_entry_says(page: str) -> None:
+    text = (ROOT / page).read_text()
+    assert buttons("pictures" if page.startswith("docs") else "docs/pictures") in text
+    found = [parse_qs(urlsplit(each).query) for each in re.findall(r"\((https://\S+/install\S*)\)", text)]
+    assert [each["name"] for each in found] == [[ENTRY["title"]]] * 2
+    in_cursor, in_vs_code = (each["config"][0] for each in found)
+    stdio = ENTRY["packages"][0]
+    told = {"command": stdio["runtimeHint"], "args": [stdio["identifier"]]}
+    assert json.loads(base64.b64decode(in_cursor, validate=True)) == json.loads(in_vs_code) == told
+
+
+def test_the_ways_that_are_measured_are_those_of_the_page() -> None:
+    page = (ROOT / "docs" / "install.md").read_text()
+    for commands in WAYS.values():
+        assert all(f"`{each.removesuffix(' --yes')}`" in page for each in commands)
 
 
 def test_the_manifest_of_the_bundle_agrees_with_the_package() -> None:
