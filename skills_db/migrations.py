@@ -37,7 +37,16 @@ class Migration:
     needs: str | None = None
 
 
-MIGRATIONS: tuple[Migration, ...] = (Migration("0001_tables", ()),)
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration("0001_tables", ()),
+    Migration(
+        "0044_use_of_runs",
+        tuple(
+            f"ALTER TABLE sealab_run ADD COLUMN chars_{name} BIGINT NOT NULL DEFAULT 0"
+            for name in ("written", "read", "called", "defined")
+        ),
+    ),
+)
 _LISTS = (MIGRATION, MIGRATION_RULE)
 _MAY_NOT = "42501"
 """The SQLSTATE of a role that lacks a right."""

@@ -78,20 +78,12 @@ class Told(Aspect):
 
 
 class Counted(Aspect):
-    """Statistics, and the record of each run."""
+    """Statistics."""
 
     @override
     async def ended(self, outcome: Outcome) -> Outcome:
-        executor = self.run.executor
-        executor.stats.count(outcome, self.run.request.caller.identity.tenant, _tool_calls(self.run))
-        executor.recorder.note(
-            self.run.run_id,
-            owner=self.run.request.caller.scope,
-            duration_ms=outcome.duration_ms,
-            status=outcome.status.value,
-            isolation=outcome.isolation.value,
-            skills=self.run.calls.skills,
-        )
+        tenant = self.run.request.caller.identity.tenant
+        self.run.executor.stats.count(outcome, tenant, _tool_calls(self.run))
         return outcome
 
     @override

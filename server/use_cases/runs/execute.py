@@ -135,7 +135,7 @@ async def executed(
                 output_max_chars=executor.settings.output_max_chars,
             )
         report = report_of(run, shown, fitted, images)
-        note_use(run, report)
+        note_use(run, outcome, report)
         label = {} if run.calls.sources is None else run.calls.sources.label
         return Execution(report, images, label)
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ....skills_db.runs import RunRecord, RunStore
     from ....skills_db.skills import SkillStore
+    from ....skills_db.tenants.tenant_store import Use
 
 T = TypeVar("T")
 _PAUSE_SECONDS = 1.0
@@ -42,8 +43,10 @@ class _EndedRun:
     duration_ms: float
     status: str
     isolation: str
+    use: Use | None
 
 
+_CHARS = ("chars_written", "chars_read", "chars_called", "chars_defined")
 _USED_MAX = 100
 """Skills that one uses, looked through for one that needs full Python; what is beyond says so when it is used."""
 
@@ -144,9 +147,17 @@ class SkillService:
         return self._runs
 
     def note(
-        self, run_id: str, *, owner: str, duration_ms: float, status: str, isolation: str, skills: Mapping[str, int]
+        self,
+        run_id: str,
+        *,
+        owner: str,
+        duration_ms: float,
+        status: str,
+        isolation: str,
+        skills: Mapping[str, int],
+        use: Use | None = None,
     ) -> None:
-        """Record a run that has just ended, for whom, and that it used these versions of skills; returns at once."""
+        """Record a run that has just ended, for whom, with these versions of skills, and its use; returns at once."""
         used: Iterable[tuple[str, str | None, int | None]]
         if skills:
             used = [(f"{run_id}/{name}", name, version) for name, version in skills.items()]
@@ -157,8 +168,8 @@ class SkillService:
         now = time.time()
         self._ended.add(
             *(
-                _EndedRun(own_id, owner, name, version, now, duration_ms, status, isolation)
-                for own_id, name, version in used
+                _EndedRun(own_id, owner, name, version, now, duration_ms, status, isolation, None if number else use)
+                for number, (own_id, name, version) in enumerate(used)
             ),
             idly=not self._keeps_plain_runs,
         )
@@ -184,6 +195,7 @@ class SkillService:
                     skill=each.skill,
                     version=each.version,
                     owner=each.owner,
+                    **{} if each.use is None else dict(zip(_CHARS, each.use[-len(_CHARS) :], strict=True)),
                 )
                 for each in ended
             )
