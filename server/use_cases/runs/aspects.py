@@ -118,8 +118,9 @@ class Audited(Aspect):
         status = {
             AuditUnwritten: Status.REFUSED.value,
             asyncio.CancelledError: Status.CANCELLED.value,
-            RunCut: "cut",  # it goes on elsewhere, and has not ended
         }.get(type(error), "failed")
+        if self.run.journal.is_left_open:
+            status = "cut"  # it goes on later or elsewhere, and has not ended
         self._note(status, self.run.job.isolation, 0.0, 0)
 
     def _note(self, status: str, isolation: Isolation, ms: float, shown_bytes: int) -> None:
