@@ -202,7 +202,8 @@ class Exporting:
 
     def extracted(self, carrier: Mapping[str, Any]) -> context.Context:
         """Return where a carrier says that its sender is."""
-        return propagate.extract({name: each for name, each in carrier.items() if isinstance(each, str)})
+        texts = {name: each for name, each in carrier.items() if isinstance(each, str)}
+        return propagate.extract(texts, context.get_current())
 
     def inject(self, carrier: MutableMapping[str, Any]) -> None:
         """Say in a carrier where this is."""

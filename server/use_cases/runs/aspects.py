@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -52,9 +51,15 @@ class Told(Aspect):
     @override
     async def ended(self, outcome: Outcome) -> Outcome:
         self._tell(outcome.status.value, outcome.isolation)
-        if self._where is not None and outcome.queued_ms:
-            began = time.time() - outcome.duration_ms / 1000
-            tracing.part("sealab.run.queue", outcome.queued_ms / 1000, began)
+        if self._where is not None and (computed := self.run.computed):
+            began = computed - outcome.duration_ms / 1000
+            compiling = outcome.compile_us / 1_000_000
+            for name, seconds, ended in (
+                ("queue", outcome.queued_ms / 1000, began),
+                ("worker", outcome.duration_ms / 1000, computed),
+                ("compile", compiling, began + compiling),
+            ):
+                tracing.part(f"sealab.run.{name}", seconds, ended)
         tracing.mark({"sealab.run.cpu_seconds": (outcome.cpu_ms or 0.0) / 1000})
         tracing.took(
             "sealab.run.duration", outcome.duration_ms / 1000, self._labels(outcome.status.value, outcome.isolation)

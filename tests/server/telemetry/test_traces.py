@@ -138,9 +138,17 @@ async def test_a_call_is_one_trace_from_the_client_to_the_upstream_and_names_are
         if '"tools/call"' in line
     }
     assert parents == {each.span_id.hex() for each in (*looks, failed)}
-    assert [each.name for each in collector.spans if each.parent_span_id == served.span_id] == ["sealab.run"]
-    assert "sealab.run.privacy" in {each.name for each in collector.spans}
-    assert {f"sealab.run.{part}.duration" for part in ("queue", "privacy", "archive")} <= collector.metrics.keys()
+    assert {each.name for each in collector.spans if each.parent_span_id == served.span_id} == {"sealab.run"}
+    parts = ("run.queue", "run.worker", "run.compile", "run.privacy", "run.archive", "privacy.detect")
+    assert {f"sealab.{part}.duration" for part in parts} <= collector.metrics.keys()
+    named = {each.name for each in collector.spans}
+    assert {"sealab.run.privacy", "sealab.run.worker", "sealab.privacy.detect"} <= named
+    [worker] = [each for each in collector.named("sealab.run.worker") if each.parent_span_id == run.span_id]
+    first, last = min(each.start_time_unix_nano for each in looks), max(each.end_time_unix_nano for each in looks)
+    assert worker.start_time_unix_nano <= first <= last <= worker.end_time_unix_nano + 1_000_000
+    assert all(
+        "baggage" in json.loads(line)["params"]["_meta"] for line in flow.sent.splitlines() if "tools/call" in line
+    )
     assert {each["service.name"] for each in collector.resources} == {"sealab"}
     check_names(collector)
     everything = b"".join(collector.bodies)
