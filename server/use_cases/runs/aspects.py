@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -50,8 +50,10 @@ class Told(Aspect):
 
     @override
     async def ended(self, outcome: Outcome) -> Outcome:
-        self._tell(outcome.status.value, outcome.isolation)
-        if self._where is not None and (computed := self.run.computed):
+        if self._where is None:
+            return outcome
+        self._tell(outcome.status.value, outcome.isolation, {"sealab.run.cpu_seconds": (outcome.cpu_ms or 0.0) / 1000})
+        if computed := self.run.computed:
             began = computed - outcome.duration_ms / 1000
             compiling = outcome.compile_us / 1_000_000
             for name, seconds, ended in (
@@ -60,7 +62,6 @@ class Told(Aspect):
                 ("compile", compiling, began + compiling),
             ):
                 tracing.part(f"sealab.run.{name}", seconds, ended)
-        tracing.mark({"sealab.run.cpu_seconds": (outcome.cpu_ms or 0.0) / 1000})
         tracing.took(
             "sealab.run.duration", outcome.duration_ms / 1000, self._labels(outcome.status.value, outcome.isolation)
         )
@@ -71,11 +72,19 @@ class Told(Aspect):
         is_cancelled = isinstance(error, asyncio.CancelledError)
         self._tell(Status.CANCELLED.value if is_cancelled else "failed", self.run.job.isolation)
 
-    def _tell(self, status: str, isolation: Isolation) -> None:
-        calls = len(self.run.calls.log.entries)
-        background = self.run.request.background
-        more = {"sealab.run.tool_calls": calls, "sealab.run.background": background}
-        tracing.mark(self._labels(status, isolation) | more)
+    def _tell(self, status: str, isolation: Isolation, more: Mapping[str, float] | None = None) -> None:
+        """Say how the run went; what is not said is nothing."""
+        counted = {
+            "sealab.run.tool_calls": len(self.run.calls.log.entries),
+            "sealab.run.background": self.run.request.background,
+        }
+        tracing.mark(
+            {
+                **self._labels(status, isolation),
+                **{name: each for name, each in counted.items() if each},
+                **(more or {}),
+            }
+        )
 
     def _labels(self, status: str, isolation: Isolation) -> dict[str, str | int | float | bool]:
         tenant = self.run.request.caller.identity.tenant
