@@ -22,7 +22,8 @@ _DEFAULT = "default"
 
 
 @contextmanager
-def _opened(here: Here) -> Iterator[LimitStore]:
+def opened_limits(here: Here) -> Iterator[LimitStore]:
+    """Open the limits that tenants and people have by themselves."""
     from ....skills_db.tenants.tenant_store import LimitStore
     from ...use_cases.tenants.contents import operators_database
 
@@ -30,7 +31,7 @@ def _opened(here: Here) -> Iterator[LimitStore]:
         yield LimitStore(database)
 
 
-limits = Group(opens=_opened)
+limits = Group(opens=opened_limits)
 
 
 @limits.command()

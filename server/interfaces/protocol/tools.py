@@ -155,7 +155,7 @@ class _Runs:
     ) -> CallToolResult:
         app, caller, connection = self.app, request.caller, connection_of(ctx.request_context)
         session = None if request.session is None else session_of(caller.scope, request.session)
-        asked = request_told(replace(request, caller=LOCAL))
+        asked = request_told(replace(request, caller=LOCAL)) | {"asked_at": None}  # as it is when it is sent again
         sent = SentCall.of(ctx, caller, code=asked, background=request.background, form=form)
         request = replace(request, run_id=sent.run_id)
 
