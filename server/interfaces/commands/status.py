@@ -46,7 +46,7 @@ _BLOCK_BYTES = 512
 def _status(here: Here) -> Output:
     """Show on one screen what runs, waits and fails, and what is used of shares and disk."""
     told = now(here)
-    told["disk"] = {**cast("Mapping[str, Json]", told["disk"]), "used": _sizes(here.home.root)}
+    told["disk"] = {**cast("Mapping[str, Json]", told["disk"]), "used": cast("Json", _sizes(here.home.root))}
     return Output(told, _lines(told))
 
 
@@ -148,7 +148,7 @@ def _disk(home: Home) -> dict[str, Json]:
     }
 
 
-def _sizes(root: Path) -> dict[str, Json]:
+def _sizes(root: Path) -> dict[str, int]:
     """Return what the files and folders of a home take, in bytes, the largest first."""
     sizes: dict[str, int] = dict.fromkeys((each.name for each in root.iterdir()), 0) if root.exists() else {}
     for folder, _, names in os.walk(root):

@@ -20,11 +20,12 @@ from ...base.errors import RequestRefused, UsageError
 from ...base.identity import DEFAULT_TENANT, Right
 from ...base.settings import shown_settings, sources_of
 from ...governance.audit.audit_log import audit_store
+from ...governance.shares.limits import KINDS
 from ...use_cases.runs.background.background_listing import STATUSES, Wanted
 from ...use_cases.skills import use_cases as skills
 from ...use_cases.upstream_tools import discovery
 from ..commands.audit import line_told
-from ..commands.limits import KINDS, limits, opened_limits
+from ..commands.limits import limits, opened_limits
 from ..commands.opened import HereInServer, home_of_run
 from ..commands.pii import vault_told
 from ..commands.runs import hidden_run, told_runs

@@ -46,7 +46,6 @@ class _EndedRun:
     use: Use | None
 
 
-_CHARS = ("chars_written", "chars_read", "chars_called", "chars_defined")
 _USED_MAX = 100
 """Skills that one uses, looked through for one that needs full Python; what is beyond says so when it is used."""
 
@@ -195,7 +194,7 @@ class SkillService:
                     skill=each.skill,
                     version=each.version,
                     owner=each.owner,
-                    **{} if each.use is None else dict(zip(_CHARS, each.use[-len(_CHARS) :], strict=True)),
+                    **_chars_of(each.use),
                 )
                 for each in ended
             )
@@ -228,3 +227,8 @@ def _is_wider(store: SkillStore, name: str) -> bool:
         waiting += [used for used in draft.skills if used not in seen]
         seen.update(draft.skills)
     return False
+
+
+def _chars_of(use: Use | None) -> dict[str, int]:
+    told = {} if use is None else use._asdict()
+    return {name: count for name, count in told.items() if name.startswith("chars_")}
