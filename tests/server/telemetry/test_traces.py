@@ -8,12 +8,14 @@ import os
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 import yaml
 
@@ -24,11 +26,12 @@ from ...waiting import until
 from ..conftest import http_server, in_this_process
 from ..protocol.web.raw import MODERN, call, post
 from ..upstream_tools.test_registry import configure
-from .collector import Collector, collecting, said
+from .collector import Collector, collecting, said, wait_for
 
 CONVENTIONS = yaml.safe_load((Path(__file__).parents[2] / "data" / "telemetry" / "conventions.yaml").read_text())
 ENV = {"SEALAB_WORKERS_SPARE": "1", "SEALAB_VAULT_KEYRING": "false"}
 PERSON, MAIL = "Ulrike Brandtner", "u.brandtner@example.com"
+PHOENIX = os.environ.get("SEALABTEST_PHOENIX", "")
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = f"00-{TRACE}-b7ad6b7169203331-01"
 WIRE = f"""
@@ -262,3 +265,32 @@ def test_where_nobody_asks_for_it_nothing_of_opentelemetry_is_imported() -> None
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "None []\n"
+
+
+@pytest.mark.skipif(
+    not PHOENIX, reason="no other collector runs: SEALABTEST_PHOENIX is the address of an Arize Phoenix"
+)
+async def test_a_collector_of_others_has_the_trace_of_twenty_calls_at_once_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wire(tmp_path)
+    trace = uuid.uuid4().hex
+    with told(Collector(PHOENIX), monkeypatch, OTEL_METRICS_EXPORTER="none"):
+        async with in_this_process(tmp_path, ENV) as caller:
+            await caller.client.call_tool(
+                "execute_code", {"code": CODE}, meta={"traceparent": PARENT.replace(TRACE, trace)}
+            )
+    spans: list[dict[str, Any]] = []
+
+    def whole() -> bool:
+        listed = httpx2.get(f"{PHOENIX}/v1/projects/default/spans?limit=1000").json()["data"]
+        spans[:] = [each for each in listed if each["context"]["trace_id"] == trace]
+        return "sealab.run" in {each["name"] for each in spans}
+
+    wait_for(whole)
+    [run] = [each for each in spans if each["name"] == "sealab.run"]
+    looks = [each for each in spans if each["name"] == "tools/call look"]
+    assert (len(looks), {each["parent_id"] for each in looks}) == (20, {run["context"]["span_id"]})
+    known = {each["context"]["span_id"] for each in spans}
+    assert [each["name"] for each in spans if each["parent_id"] not in known] == ["tools/call execute_code"]
+    assert PERSON not in json.dumps(spans)
