@@ -101,6 +101,14 @@ class RunStore:
         with self._database.read() as connection:
             return {row[0].partition("/")[0]: Use(0.0, 1, *row[1:]) for row in connection.execute(wanted)}
 
+    def use_of(self, owner: str) -> Use:
+        """Return what the model wrote and read for the runs of a scope of which records are kept."""
+        sums = (sa.func.coalesce(sa.func.sum(RUN.c[name]), 0) for name in Use._fields if name in RUN.c)
+        ran = sa.func.count().filter(RUN.c.chars_read > 0)
+        with self._database.read() as connection:
+            row = connection.execute(sa.select(ran, *sums).where(RUN.c.owner == owner)).one()
+        return Use(0.0, *map(int, row))
+
     def most_used(self, owner: str, limit: int) -> tuple[str, ...]:
         """Return the skills that ran most often for a scope, by the records kept, then those that ran most for all."""
         if not storable(owner):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,12 @@ async def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     async with in_this_process(home, ENV) as caller:
         for session in (None, "s"):
             assert (await caller.run(CODE, session=session))["result"] == 3
+        tokens: dict[str, int] = {}
+        while tokens.get("runs") != 2:  # a run is recorded a moment later
+            await asyncio.sleep(0.2)
+            tokens = (await caller.told("get_execution_stats"))["tokens"]
+        assert tokens["written"] == 2 * len(CODE) // CHARS_PER_TOKEN
+        assert tokens["calls_directly"] >= 2 * 3 * ANSWER // CHARS_PER_TOKEN
     return home
 
 
