@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -52,7 +52,7 @@ class Told(Aspect):
     async def ended(self, outcome: Outcome) -> Outcome:
         if self._where is None:
             return outcome
-        self._tell(outcome.status.value, outcome.isolation, {"sealab.run.cpu_seconds": (outcome.cpu_ms or 0.0) / 1000})
+        self._tell(outcome.status.value, outcome.isolation, outcome.cpu_ms)
         if computed := self.run.computed:
             began = computed - outcome.duration_ms / 1000
             compiling = outcome.compile_us / 1_000_000
@@ -62,9 +62,6 @@ class Told(Aspect):
                 ("compile", compiling, began + compiling),
             ):
                 tracing.part(f"sealab.run.{name}", seconds, ended)
-        tracing.took(
-            "sealab.run.duration", outcome.duration_ms / 1000, self._labels(outcome.status.value, outcome.isolation)
-        )
         return outcome
 
     @override
@@ -72,23 +69,17 @@ class Told(Aspect):
         is_cancelled = isinstance(error, asyncio.CancelledError)
         self._tell(Status.CANCELLED.value if is_cancelled else "failed", self.run.job.isolation)
 
-    def _tell(self, status: str, isolation: Isolation, more: Mapping[str, float] | None = None) -> None:
-        """Say how the run went; what is not said is nothing."""
-        counted = {
+    def _tell(self, status: str, isolation: Isolation, cpu_ms: float | None = None) -> None:
+        """Say how the run went; a count that is not said is 0."""
+        request = self.run.request
+        counts: dict[str, float] = {
+            "sealab.run.cpu_seconds": (cpu_ms or 0.0) / 1000,
             "sealab.run.tool_calls": len(self.run.calls.log.entries),
-            "sealab.run.background": self.run.request.background,
+            "sealab.run.background": request.background,
         }
-        tracing.mark(
-            {
-                **self._labels(status, isolation),
-                **{name: each for name, each in counted.items() if each},
-                **(more or {}),
-            }
-        )
-
-    def _labels(self, status: str, isolation: Isolation) -> dict[str, str | int | float | bool]:
-        tenant = self.run.request.caller.identity.tenant
-        return {"sealab.run.outcome": status, "sealab.run.isolation": isolation.value, "sealab.tenant": tenant}
+        told: dict[str, str | float] = {name: count for name, count in counts.items() if count}
+        told |= {"sealab.run.outcome": status, "sealab.run.isolation": isolation.value}
+        tracing.mark(told | {"sealab.tenant": request.caller.identity.tenant})
 
 
 class Counted(Aspect):
