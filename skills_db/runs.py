@@ -10,7 +10,7 @@ from .content import storable
 from .engine import Database
 from .sql import insert, sa
 from .tables import RUN, SKILL
-from .tenants.tenant_store import Use
+from .tenants.uses import Use
 
 RUNS_KEPT = 10_000
 _TRIM_EVERY = 100

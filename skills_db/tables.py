@@ -171,7 +171,7 @@ RUN = _table(
 )
 """That something ran: when, how long, how it ended, and for which scope. No arguments, no results, no output.
 
-The characters are those of `tenants.tenant_store.Use`; of a run that used several skills, the record of one has them.
+The characters are those of `tenants.uses.Use`; of a run that used several skills, the record of one has them.
 """
 
 # The vault of personal data.
@@ -317,7 +317,7 @@ CPU_DAY = _table(
     *_seconds("seconds"),
     *_counts("runs", "chars_written", "chars_read", "chars_called", "chars_defined"),
 )
-"""What a principal used on a day: see `tenants.tenant_store.Use`."""
+"""What a principal used on a day: see `tenants.uses.Use`."""
 
 # Sign-ins to upstream servers.
 SIGN_IN = _table(

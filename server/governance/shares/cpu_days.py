@@ -16,13 +16,14 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from ....skills_db.errors import SkillsDbError
+from ....skills_db.tenants.uses import DayOf, Use
 from ...base.errors import HostWorkBusy
 from ...base.host_work import Kind, in_thread
 from ...base.write_behind import WriteBehind
 
 if TYPE_CHECKING:
     from ....skills_db.engine import Database
-    from ....skills_db.tenants.tenant_store import CpuDayStore, DayOf, Use
+    from ....skills_db.tenants.tenant_store import CpuDayStore
 
 REFRESH_SECONDS = 5.0
 """How old what is known of other processes may be when a run begins."""
@@ -67,14 +68,10 @@ class CpuDays:
 
     def add(self, tenant: str, principal: str, seconds: float) -> None:
         """Count CPU seconds that were used; returns at once."""
-        from ....skills_db.tenants.tenant_store import Use
-
         self.note(tenant, principal, Use(seconds))
 
     def note(self, tenant: str, principal: str, use: Use) -> None:
         """Count what was used; returns at once."""
-        from ....skills_db.tenants.tenant_store import DayOf
-
         key = DayOf(tenant, principal, self.today())
         with self._changing:
             self._unwritten[key] += use.seconds  # type: ignore[assignment]  # a counter of seconds

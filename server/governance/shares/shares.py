@@ -29,7 +29,7 @@ from .session_seats import SessionBound, SessionPools, SessionSeats
 from .shared_bounds import PartLacking, Parts
 
 if TYPE_CHECKING:
-    from ....skills_db.tenants.tenant_store import Use
+    from ....skills_db.tenants.uses import Use
     from ...base.host_work import Account
     from ...base.settings import Settings
     from .cpu_days import CpuDays

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal, cast
 
+from ....skills_db.tenants.uses import Use
 from ...governance.scopes import principal_of
 from .command import Command
 from .opened import opened_homes
 from .terminal import Here, Output, moment_of
-
-if TYPE_CHECKING:
-    from ....skills_db.tenants.tenant_store import Use
 
 By = Literal["day", "tenant", "who", "session", "run", "tool"]
 _RUNS_MAX = 10_000
@@ -29,7 +27,6 @@ def _stats(
     since TIME: from when on, such as 12h, 7d or a date; kept are 35 days, of UTC
     by: add it up by day, tenant or person; by session or run, of those that are kept; or count calls by tool
     """
-    from ....skills_db.tenants.tenant_store import Use
     from ...use_cases.runs.ledger import TOKENIZER
 
     began = moment_of(since, "--since")
@@ -42,7 +39,7 @@ def _stats(
     ):
         sums[row] = sums.get(row, Use()).plus(use)
     rows = [{by: row, **_told(use)} for row, use in sorted(sums.items())]
-    total: Use = Use()
+    total = Use()
     for use in sums.values():
         total = total.plus(use)
     lines = [_line(str(row[by]), row) for row in rows] + ([_line("in all", _told(total))] if rows else [])

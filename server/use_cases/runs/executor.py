@@ -19,7 +19,7 @@ from .request import CodeRequest, Execution
 
 if TYPE_CHECKING:
     from ....sandbox.host.pools import Pools
-    from ....skills_db.tenants.tenant_store import Use
+    from ....skills_db.tenants.uses import Use
     from ....workspace.store import Workspace
     from ...base.settings import Settings
     from ...governance.shares.shares import Shares

@@ -11,12 +11,12 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from ....sandbox.job import Json, Outcome
+from ....skills_db.tenants.uses import Use
 from ...base.lru import Lru
 from ...base.stats.run_stats import TOTALS
 from .report import Report, brief
 
 if TYPE_CHECKING:
-    from ....skills_db.tenants.tenant_store import Use
     from .run import Run
 
 CHARS_PER_TOKEN: Final = 4
@@ -31,8 +31,6 @@ _defined: Lru[tuple[str, str, str], bool] = Lru(_CALLERS_MAX)
 
 def note_use(run: Run, outcome: Outcome, report: Report) -> None:
     """Record a run that has ended, and what it took of the model's context and would have taken; returns at once."""
-    from ....skills_db.tenants.tenant_store import Use
-
     request, log = run.request, run.calls.log
     tenant, scope = request.caller.identity.tenant, request.caller.scope
     written = len(request.code) + (len(_json(request.context_vars)) if request.context_vars else 0)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ....skills_db.runs import RunRecord, RunStore
     from ....skills_db.skills import SkillStore
-    from ....skills_db.tenants.tenant_store import Use
+    from ....skills_db.tenants.uses import Use
 
 T = TypeVar("T")
 _PAUSE_SECONDS = 1.0
