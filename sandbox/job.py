@@ -305,7 +305,8 @@ class Outcome:
     `captions` what each of them shows, in words. `tables` describe the tables in the result and in what the code
     `displayed`, a list in its order. `held` are the variables of the run's session.
     `diverged` says that the run did not do what the trace of its job holds; `error` has the line and what it did.
-    `rebuilt` is there where the job's session had lost its worker and was rebuilt.
+    `rebuilt` is there where the job's session had lost its worker and was rebuilt. `compile_us` is how many
+    microseconds of its time the worker took to compile the code, as it says itself.
     """
 
     status: Status
@@ -328,6 +329,7 @@ class Outcome:
     tables: tuple[Table, ...] = ()
     displayed: Json = None
     held: tuple[SessionVariable, ...] = ()
+    compile_us: int = 0
 
 
 RunBefore: TypeAlias = Callable[[Job, HostCalls], Awaitable[Outcome]]

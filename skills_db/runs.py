@@ -10,6 +10,7 @@ from .content import storable
 from .engine import Database
 from .sql import insert, sa
 from .tables import RUN, SKILL
+from .tenants.used import Use
 
 RUNS_KEPT = 10_000
 _TRIM_EVERY = 100
@@ -19,7 +20,7 @@ _TRIM_EVERY = 100
 class RunRecord:
     """One run. `kind` says what ran (`code`, `skill`, `test`); `skill` and `version` which skill, if one.
 
-    `owner` is the scope for which it ran.
+    `owner` is the scope for which it ran, the characters are those of `Use`.
     """
 
     run_id: str
@@ -31,6 +32,10 @@ class RunRecord:
     skill: str | None = None
     version: int | None = None
     owner: str | None = None
+    chars_written: int = 0
+    chars_read: int = 0
+    chars_called: int = 0
+    chars_defined: int = 0
 
 
 RUN_COLUMNS = [RUN.c[each.name] for each in fields(RunRecord)]
@@ -81,10 +86,28 @@ class RunStore:
         """Return how a run ended; None where there is no record of it."""
         if not storable(run_id):
             return None
-        own = (RUN.c.run_id == run_id) | RUN.c.run_id.startswith(f"{run_id}/", autoescape=True)
         with self._database.read() as connection:
-            found: str | None = connection.execute(sa.select(RUN.c.status).where(own).limit(1)).scalar()
+            found: str | None = connection.execute(sa.select(RUN.c.status).where(_of_run(run_id)).limit(1)).scalar()
             return found
+
+    def uses(self, *, since: datetime | None = None, run_id: str = "") -> dict[str, Use]:
+        """Return what the model wrote and read for runs, by their names: since a time, or for the one of a name."""
+        chars = [RUN.c[name] for name in Use._fields if name in RUN.c]
+        wanted = sa.select(RUN.c.run_id, *chars).where(RUN.c.chars_read > 0)
+        if since is not None:
+            wanted = wanted.where(RUN.c.started_at >= since)
+        if run_id:
+            wanted = wanted.where(_of_run(run_id))
+        with self._database.read() as connection:
+            return {row[0].partition("/")[0]: Use(0.0, 1, *row[1:]) for row in connection.execute(wanted)}
+
+    def use_of(self, owner: str) -> Use:
+        """Return what the model wrote and read for the runs of a scope of which records are kept."""
+        sums = (sa.func.coalesce(sa.func.sum(RUN.c[name]), 0) for name in Use._fields if name in RUN.c)
+        ran = sa.func.count().filter(RUN.c.chars_read > 0)
+        with self._database.read() as connection:
+            row = connection.execute(sa.select(ran, *sums).where(RUN.c.owner == owner)).one()
+        return Use(0.0, *map(int, row))
 
     def most_used(self, owner: str, limit: int) -> tuple[str, ...]:
         """Return the skills that ran most often for a scope, by the records kept, then those that ran most for all."""
@@ -109,3 +132,7 @@ class RunStore:
         first_kept = sa.select(RUN.c.id).order_by(RUN.c.id.desc()).offset(self._kept - 1).limit(1)
         with self._database.transaction(durable=False) as connection:
             return connection.execute(sa.delete(RUN).where(RUN.c.id < first_kept.scalar_subquery())).rowcount
+
+
+def _of_run(run_id: str) -> sa.ColumnElement[bool]:
+    return (RUN.c.run_id == run_id) | RUN.c.run_id.startswith(f"{run_id}/", autoescape=True)

@@ -166,9 +166,13 @@ RUN = _table(
     *_text("skill", null=True),
     *_whole("version", null=True),
     *_text("owner", null=True),
+    *_counts("chars_written", "chars_read", "chars_called", "chars_defined"),
     _index("run_by_skill", "skill"),
 )
-"""That something ran: when, how long, how it ended, and for which scope. No arguments, no results, no output."""
+"""That something ran: when, how long, how it ended, and for which scope. No arguments, no results, no output.
+
+The characters are those of `tenants.used.Use`; of a run that used several skills, the record of one has them.
+"""
 
 # The vault of personal data.
 VAULT = _table("vault", _one(), *_text("key_mark", null=True), *_whole("purges"), *_text("wrapped", null=True))
@@ -313,7 +317,7 @@ CPU_DAY = _table(
     *_seconds("seconds"),
     *_counts("runs", "chars_written", "chars_read", "chars_called", "chars_defined"),
 )
-"""What a principal used on a day: see `tenants.tenant_store.Use`."""
+"""What a principal used on a day: see `tenants.used.Use`."""
 
 # Sign-ins to upstream servers.
 SIGN_IN = _table(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
 CARRIED = ("traceparent", "tracestate", "baggage")
+"""The names of a context in `_meta` and in headers (W3C Trace Context, W3C Baggage)."""
 
 
 class SdkTracing(NamedTuple):

@@ -167,7 +167,7 @@ _FAILURE = fields(
 _MODULE = text(_TYPE_CHARS_MAX)
 _OUTCOME = fields(
     Outcome,
-    may=frozenset({"refusal", "figures", "diverged", "captions", "tables", "displayed", "held"}),
+    may=frozenset({"refusal", "figures", "diverged", "captions", "tables", "displayed", "held", "compile_us"}),
     status=_status,
     result=anything,
     error=or_none(_FAILURE),
@@ -179,6 +179,7 @@ _OUTCOME = fields(
     tables=many(TABLES_MAX, _TABLE),
     displayed=lambda value: list(many(DISPLAYED_MAX, anything)(value)) or None,
     held=many(HELD_MAX, fields(SessionVariable, name=_NAME, kind=_NAME, bytes=_COUNT, extent=_NAME)),
+    compile_us=_COUNT,
 )
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from time import perf_counter_ns
 from types import MappingProxyType
 from typing import Any, Final, NoReturn, cast
 
@@ -149,6 +150,7 @@ class Worker:
         self._given = dict(self._namespace)
         self._peak_before_mb: int | None = None
         self._calls: dict[str, str] = {}
+        self._compile_us = 0
         GUEST.output, GUEST.error_output = self.output.write, self.output.write_error
         GUEST.call_host = self.channel.call
         GUEST.call_host_async = self.channel.call_async
@@ -167,6 +169,7 @@ class Worker:
         frame = self.channel.next_run()
         allowance = Allowance(**cast("Mapping[str, int]", frame["limits"]))
         session = bool(frame["session"])
+        self._compile_us = 0
         if bounds is not None:
             bounds.lower(allowance, session=session, first=not self._calls)
         self.output.clear(allowance.output_bytes)
@@ -200,6 +203,7 @@ class Worker:
                     report["diverged"] = True
             if session and bounds is not None:
                 report["held"] = self._held()
+            report["compile_us"] = self._compile_us
             data = self._encoded(_with(report, extras))
         except MemoryError:
             limits.open_reserve()
@@ -239,7 +243,9 @@ class Worker:
         try:
             begins()
             given = {_variable(name): value for name, value in variables.items()}
+            began = perf_counter_ns()
             program = self._dialect.compile(code, filename, literals)
+            self._compile_us = (perf_counter_ns() - began) // 1000
             GUEST.sources[filename] = code
         except Refused as refusal:
             report = _report(Status.REFUSED, error=failures.describe_refusal(refusal, code, filename))

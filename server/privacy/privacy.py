@@ -27,6 +27,7 @@ from ..base.errors import HostWorkRefused, PrivacyFailed, RequestRefused
 from ..base.host_work import Kind, charged, in_thread
 from ..base.settings import PrivacyLevel as Mode
 from ..base.settings import Settings
+from ..base.telemetry import tracing
 from ..governance.caller import Caller
 from ..governance.policy.access import NO_POLICY, Decider
 from ..governance.policy.restore_rulings import CODE, FILE, RestoreRulings
@@ -537,7 +538,8 @@ class Privacy:
         if detects and not self._loaded:
             await in_thread(Kind.PRIVACY, self._load, charged=False)
         is_long = not is_small(parts)
-        with charged(self._settings.timeout_seconds):
+        phase = tracing.phase("sealab.privacy.detect" if detects else "sealab.privacy.restore")
+        with phase, charged(self._settings.timeout_seconds):
             try:
                 return await in_thread(Kind.LONG_PRIVACY if is_long else Kind.PRIVACY, work)
             except HostWorkRefused as refused:

@@ -159,6 +159,8 @@ class JournalStore:
     ) -> list[RunSummary]:
         """Return the newest runs that fit, newest first: of one owner, of a status, of those that called a tool.
 
+        `tool` is the name of one, or of a server for any tool of it.
+
         With `unended` it looks at those alone whose journals have no end.
 
         `now` is the status of runs of which somebody else knows better than their journals.
@@ -177,7 +179,7 @@ class JournalStore:
                 for row in rows:
                     run = self._listed(row, connection)
                     run = replace(run, status=now.get(run.run_id, run.status))
-                    if status in (None, run.status) and (tool is None or tool in run.tools) and fits(run):
+                    if status in (None, run.status) and (tool is None or _called(run, tool)) and fits(run):
                         found.append(replace(run, code=self._line(row, run)))
                 if len(rows) < _READ_AT_ONCE:
                     break
@@ -376,13 +378,15 @@ class JournalStore:
         self._sizes.pop(owner, None)
         return len(run_ids)
 
-    def used_bytes(self, scope: str) -> int:
-        """Return what the journals and the background runs of a scope take."""
-        return self._size(self._keys.owner(scope))
+    def used_bytes(self, scope: str | None = None) -> int:
+        """Return what the journals and the background runs of a scope take, or of all."""
+        return self._size(None if scope is None else self._keys.owner(scope))
 
-    def _size(self, owner: str) -> int:
+    def _size(self, owner: str | None) -> int:
         sizes = (
-            sa.select(sa.func.coalesce(sa.func.sum(size), 0)).where(table.c.owner == owner).scalar_subquery()
+            sa.select(sa.func.coalesce(sa.func.sum(size), 0))
+            .where(*() if owner is None else (table.c.owner == owner,))
+            .scalar_subquery()
             for table, size in ((JOURNAL, _RUN.bytes), (BACKGROUND, _OF_BACKGROUND))
         )
         with self._database.read() as connection:
@@ -525,6 +529,10 @@ class JournalStore:
                 if excess <= 0:
                     break
             _drop(connection, gone)
+
+
+def _called(run: RunSummary, tool: str) -> bool:
+    return tool in run.tools or any(name.startswith(f"{tool}.") for name in run.tools)
 
 
 def _json(value: object) -> bytes:

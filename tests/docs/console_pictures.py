@@ -19,6 +19,7 @@ LOOKS = """import asyncio
 notes = await asyncio.gather(*(tools.notes.look(name=name) for name in ('plan', 'budget', 'team')))
 print(f'{len(notes)} notes')
 result = [{'note': note, 'length': len(note)} for note in notes]"""
+PAGES = ("now", ""), ("run", "/runs/{run}"), ("stats", "/stats?by=run"), ("limits", "/limits")
 ASKS = "# Tell the team\nawait tools.notes.send(text='The meeting is at 10.')"
 
 
@@ -39,9 +40,9 @@ def main() -> None:
             wait_until(lambda: agent.call("get_run", run_id=waits).structured["status"] == "waiting")
             page.open(link(home, url, **CLAIMED))
             origin = url.removesuffix("/mcp")
-            for name, path, width in (("now", "", 900), ("run", f"/runs/{run_id}", 900)):
-                page.look(width=width, dark=False)
-                page.open(f"{origin}/console{path}")
+            for name, path in PAGES:
+                page.look(width=900, dark=False)
+                page.open(f"{origin}/console{path.format(run=run_id)}")
                 page.picture(folder / f"console-{name}.png")
 
 

@@ -125,8 +125,12 @@ def identity_provider(
     keys: list[SigningKey] | None = None,
     claims: Mapping[str, Any] | None = None,
     seconds: int = 300,
+    callback: str | None = None,
 ) -> Iterator[IdentityProvider]:
-    """Run a provider. `claims` are those that the tokens of a client or a user have besides the usual ones."""
+    """Run a provider. `claims` are those that the tokens of a client or a user have besides the usual ones.
+
+    Browsers come back to `callback` that the server itself sends there.
+    """
     keys = keys or [SigningKey("first")]
     clients = [
         {
@@ -138,6 +142,9 @@ def identity_provider(
         }
         for name, secret in (("signed", SECRET), ("opaque", SECRET), ("opaque-other", SECRET), SERVER)
     ]
+    if callback is not None:
+        of_code = {"grant_types": ["authorization_code"], "response_types": ["code"], "redirect_uris": [callback]}
+        clients[-1] |= of_code
     settings = {
         "module": MODULE.as_uri(),
         "port": port,

@@ -139,12 +139,12 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 @contextmanager
-def http_server(home: Path, **env: str) -> Iterator[str]:
+def http_server(home: Path, *, port: int = 0, **env: str) -> Iterator[str]:
     """Run a server over HTTP in a thread of this process and give its URL; at its end it waits for no call.
 
     It is what `sealab serve` runs but for its process and its signals. No test learns here what holds its event loop.
     """
-    settings, address = settings_of(home, {"SEALAB_DRAIN_SECONDS": "0", **env}), _Listening()
+    settings, address = settings_of(home, {"SEALAB_DRAIN_SECONDS": "0", **env}), _Listening(port=port)
     exposure = Exposure.parse(authenticates=settings.auth is not Auth.OFF, public_url=settings.public_url)
     serves: Future[None] = Future()
     loop = _Loop(lambda: serves.set_result(None))

@@ -29,6 +29,8 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.trace import Link, SpanKind, Status, StatusCode
 
+from ....tools_registry.untraced import CARRIED
+
 Attributes = Mapping[str, str | int | float | bool]
 
 SDK_TRACER = "mcp-python-sdk"
@@ -53,6 +55,11 @@ _TEXTS: Mapping[str, re.Pattern[str]] = {
 }
 _NUMBERS = frozenset(("server.port", "sealab.run.tool_calls", "sealab.run.cpu_seconds", "sealab.run.background"))
 _KINDS = {"internal": SpanKind.INTERNAL, "client": SpanKind.CLIENT, "server": SpanKind.SERVER}
+
+
+@lru_cache(1000)
+def _is_harmless(name: str, value: str) -> bool:
+    return _TEXTS[name].fullmatch(value) is not None
 
 
 class ToldOnce(logging.Filter):
@@ -178,8 +185,7 @@ class Exporting:
             if value in self.known:
                 return value
             return OTHER if name == "mcp.method.name" else None
-        pattern = _TEXTS.get(name)
-        return value if pattern is not None and pattern.fullmatch(str(value)) else None
+        return value if name in _TEXTS and _is_harmless(name, str(value)) else None
 
     def _duration(self, name: str) -> Histogram:
         meter = self._meters.get_meter("sealab")
@@ -204,7 +210,8 @@ class Exporting:
 
     def extracted(self, carrier: Mapping[str, Any]) -> context.Context:
         """Return where a carrier says that its sender is."""
-        return propagate.extract({name: each for name, each in carrier.items() if isinstance(each, str)})
+        texts = {name: each for name in CARRIED if isinstance(each := carrier.get(name), str)}
+        return propagate.extract(texts, context.get_current())
 
     def inject(self, carrier: MutableMapping[str, Any]) -> None:
         """Put the trace context into a carrier.

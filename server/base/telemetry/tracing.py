@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ....tools_registry.errors import ToolFailed
+from ....tools_registry.untraced import CARRIED
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -22,9 +23,8 @@ if TYPE_CHECKING:
     from .exporting import Exporting
 
 Attributes = Mapping[str, str | int | float | bool]
-CARRIED = ("traceparent", "tracestate", "baggage")
-"""The names of a context in `_meta` and in headers (W3C Trace Context, W3C Baggage)."""
-_PART_SECONDS = 0.001
+PART_SECONDS = 0.05
+"""From how long on a part of a run has a span, which costs about a tenth of a millisecond until it is sent."""
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_{}_ENDPOINT")
 _LOG = logging.getLogger(__name__)
 
@@ -115,14 +115,9 @@ def _phase(name: str) -> Iterator[None]:
 
 
 def part(name: str, seconds: float, ended: float) -> None:
-    """Add a part to the span around it that ended at a time in seconds since 1970, and measure `NAME.duration`.
-
-    One of less than a millisecond has no span: what a span costs is a tenth of that.
-    """
-    if _exporting is not None:
-        took(f"{name}.duration", seconds, {})
-        if seconds >= _PART_SECONDS:
-            _exporting.past(name, ended - seconds, ended)
+    """Add a part to the span around it that ended at a time in seconds since 1970, if it took long."""
+    if _exporting is not None and seconds >= PART_SECONDS:
+        _exporting.past(name, ended - seconds, ended)
 
 
 def took(name: str, seconds: float, attributes: Attributes) -> None:
@@ -170,7 +165,7 @@ def within(context: Context | None) -> AbstractContextManager[Any]:
 
 def came_with(carrier: Mapping[str, Any] | None) -> AbstractContextManager[Any]:
     """Be where `_meta` or headers say that the caller is; where they say nothing, where this is."""
-    if _exporting is None or not carrier:
+    if _exporting is None or not carrier or not any(name in carrier for name in CARRIED):
         return nullcontext()
     return within(_exporting.extracted(carrier))
 

@@ -15,6 +15,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -44,6 +45,8 @@ class IssuerMetadata:
     keys_url: str | None
     introspection_url: str | None
     posts_secret: bool
+    authorization_url: str | None = None
+    token_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +176,16 @@ def _read(found: Mapping[str, Any], issuer: str) -> IssuerMetadata:
     methods = found.get("introspection_endpoint_auth_methods_supported")
     methods = methods if isinstance(methods, list) else found.get("token_endpoint_auth_methods_supported")
     posts = isinstance(methods, list) and "client_secret_basic" not in methods and "client_secret_post" in methods
+    pages: dict[str, str | None] = dict.fromkeys(("authorization", "token"))
+    for name in pages:
+        with suppress(VerifierUnavailable):  # of a sign-in by a browser alone, which says that there is none
+            pages[name] = _endpoint(found, f"{name}_endpoint", issuer)
     return IssuerMetadata(
-        _endpoint(found, "jwks_uri", issuer), _endpoint(found, "introspection_endpoint", issuer), posts
+        _endpoint(found, "jwks_uri", issuer),
+        _endpoint(found, "introspection_endpoint", issuer),
+        posts,
+        pages["authorization"],
+        pages["token"],
     )
 
 

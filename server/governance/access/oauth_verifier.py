@@ -18,6 +18,7 @@ from ...base.identity import Identity
 from ...base.lru import Lru
 from ...base.settings import Settings
 from .claims import ClaimRules, TokenUnfit, is_plain
+from .code_grant import CodeGrant
 from .introspection import Introspection
 from .issuer import Issuer, IssuerFacts
 from .issuer_link import IssuerLink
@@ -53,12 +54,16 @@ class OAuthVerifier:
         self._issuer = Issuer(self._link, settings.oauth_issuer, monotonic)
         self._verified: Lru[bytes, tuple[IssuerFacts, Mapping[str, Any]]] = Lru(_VERIFIED_MAX)
         self._introspection: Introspection | None = None
+        self.code_grant: CodeGrant | None = None
+        """What signs people in by their browsers, where the server has a client of its own at the issuer."""
         if settings.oauth_client_id is not None and settings.oauth_client_secret is not None:
+            user = settings.oauth_client_id, settings.oauth_client_secret
+            self.code_grant = CodeGrant(self._link, self._issuer, settings.oauth_issuer, settings.oauth_audience, user)
             self._introspection = Introspection(
                 self._link,
                 self._issuer,
                 self._rules,
-                user=(settings.oauth_client_id, settings.oauth_client_secret),
+                user=user,
                 url=settings.oauth_introspection_url,
                 now=now,
                 monotonic=monotonic,

@@ -56,7 +56,7 @@ def list_(
     """List the runs that were journaled, the newest first.
 
     who P: those of this principal
-    tool: those that called this tool, such as crm.send
+    tool: those that called this tool, such as crm.send, or any of a server, such as crm
     outcome: those that ended so, or are queued, running, waiting or cut
     status: the same as --outcome
     failed: those that ended badly, or were cut
@@ -208,8 +208,14 @@ def _with_limits(settings: Settings, journals: Iterable[StoredJournal]) -> Setti
 
 def hidden_run(home: OpenedHome, run_id: str) -> Transcript:
     """Return what a run did, with tokens of its owner in place of personal data."""
+    from ....skills_db.runs import RunStore
+    from ...use_cases.runs.ledger import use_told
+
     found = recorded_run(home.journal.store(), home.journal.background(), run_id)
-    return {"tenant": home.home.tenant, **asyncio.run(hidden_transcript(home.privacy, found))}
+    told = {"tenant": home.home.tenant, **asyncio.run(hidden_transcript(home.privacy, found))}
+    for use in RunStore(home.database()).uses(run_id=run_id).values():
+        told |= use_told(use)
+    return told
 
 
 def run_lines(runs: Sequence[Mapping[str, Json]]) -> Iterator[str]:
@@ -253,6 +259,8 @@ def _lines(told: Transcript) -> Iterator[str]:
         yield "time: " + ", ".join(
             f"{name.removesuffix('_ms').replace('_', ' ')} {ms:g} ms" for name, ms in timeline.items()
         )
+    if "tokens" in told:
+        yield tokens_line(told)
     yield from ("", "code:")
     for number, line in enumerate(str(told["code"]).splitlines(), 1):
         yield f"{number:5}  {line}"
@@ -265,6 +273,15 @@ def _lines(told: Transcript) -> Iterator[str]:
         for name in ("error", "output", "stderr", "result"):
             if end.get(name) not in (None, ""):
                 yield f"{name}: {_cut(end[name])}"
+
+
+def tokens_line(told: Mapping[str, object]) -> str:
+    """Return the tokens of one run or of several, as `use_told` gives them."""
+    tokens, directly = (cast("Mapping[str, int]", told[name]) for name in ("tokens", "tokens_directly"))
+    return (
+        f"tokens written {tokens['written']}, read {tokens['read']}; directly: calls {directly['calls']}, definitions "
+        f"{directly['definitions']}"
+    )
 
 
 def _call_lines(call: Mapping[str, Json]) -> Iterator[str]:

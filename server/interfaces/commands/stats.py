@@ -1,19 +1,22 @@
-"""`sealab stats`: what runs used, by day, tenant or person: CPU seconds and tokens, and the tokens of direct calls."""
+"""`sealab stats`: what runs used: CPU seconds and tokens, the tokens of direct calls, and which tools failed."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, cast
 
-from ....skills_db.tenants.tenant_store import CpuDayStore
 from ....skills_db.tenants.used import Use
 from ...governance.scopes import principal_of
-from ...use_cases.runs.ledger import CHARS_PER_TOKEN, TOKENIZER
+from ...use_cases.runs.ledger import TOKENIZER, use_told
 from ...use_cases.tenants.contents import operators_database
 from .command import Command
+from .opened import opened_homes
 from .terminal import Here, Output, moment_of
 
-By = Literal["day", "tenant", "who"]
+By = Literal["day", "tenant", "who", "session", "run", "tool"]
+_RUNS_MAX = 10_000
+"""Of each tenant, the newest: of as many there are records."""
 
 
 def _stats(
@@ -24,18 +27,19 @@ def _stats(
     tenant: of one tenant
     who PRINCIPAL: of one person
     since TIME: from when on, such as 12h, 7d or a date; kept are 35 days, of UTC
-    by: add it up by day, tenant or person
+    by: add it up by day, tenant or person; by session or run, of those that are kept; or count calls by tool
     """
-    first = datetime.fromtimestamp(moment_of(since, "--since"), UTC).strftime("%Y-%m-%d")
+    began = moment_of(since, "--since")
+    if by == "tool":
+        return _tools(here, tenant, who, began)
+    first = datetime.fromtimestamp(began, UTC).strftime("%Y-%m-%d")
     sums: dict[str, Use] = {}
-    with operators_database(here.settings, here.home) as database:
-        for key, use in CpuDayStore(database).since(first).items():
-            person = principal_of(key.principal)
-            if tenant in {None, key.tenant} and who in {None, person}:
-                row = {"day": key.day, "tenant": key.tenant, "who": f"{key.tenant}/{person}"}[by]
-                sums[row] = sums.get(row, Use()).plus(use)
+    for row, use in (
+        _of_days(here, tenant, who, first, by) if by in _OF_DAYS else _of_runs(here, tenant, who, began, by)
+    ):
+        sums[row] = sums.get(row, Use()).plus(use)
     rows = [{by: row, **_told(use)} for row, use in sorted(sums.items())]
-    total: Use = Use()
+    total = Use()
     for use in sums.values():
         total = total.plus(use)
     lines = [_line(str(row[by]), row) for row in rows] + ([_line("in all", _told(total))] if rows else [])
@@ -44,23 +48,67 @@ def _stats(
 
 
 stats = Command(_stats)
+_OF_DAYS = frozenset(("day", "tenant", "who"))
+
+
+def _of_days(here: Here, tenant: str | None, who: str | None, first: str, by: By) -> Iterator[tuple[str, Use]]:
+    from ....skills_db.tenants.tenant_store import CpuDayStore
+
+    with operators_database(here.settings, here.home) as database:
+        for key, use in CpuDayStore(database).since(first).items():
+            person = principal_of(key.principal)
+            if tenant in {None, key.tenant} and who in {None, person}:
+                yield {"day": key.day, "tenant": key.tenant}.get(by, f"{key.tenant}/{person}"), use
+
+
+def _of_runs(here: Here, tenant: str | None, who: str | None, began: float, by: By) -> Iterator[tuple[str, Use]]:
+    """Give the use of each run that has a record, by its name, or by that of its session."""
+    for told, use in _listed(here, tenant, who, began):
+        if use is not None:
+            session = cast("Mapping[str, object] | None", told.get("session"))
+            place = f"{told['tenant']}/{told['who']}"
+            row = str(told["run_id"]) if by == "run" else f"{place} {session['name']}" if session else f"{place}, alone"
+            yield row, use._replace(seconds=cast("float", told["cpu_ms"] or 0.0) / 1000)
+
+
+def _tools(here: Here, tenant: str | None, who: str | None, began: float) -> Output:
+    """Count the calls of each tool by how they went; those that failed most are first."""
+    counts: dict[str, dict[str, int]] = {}
+    for told, _ in _listed(here, tenant, who, began):
+        for tool, ends in cast("Mapping[str, Mapping[str, int]]", told["tools"]).items():
+            counted = counts.setdefault(tool, {"runs": 0, "done": 0, "failed": 0})
+            counted["runs"] += 1
+            for end, count in ends.items():
+                counted[end] = counted.get(end, 0) + count
+    ordered = sorted(counts.items(), key=lambda each: (-each[1]["failed"], each[0]))
+    lines = [
+        f"{tool}  {told['failed']} of {sum(told.values()) - told['runs']} calls failed, in {told['runs']} runs"
+        for tool, told in ordered
+    ]
+    rows = [{"tool": tool, **told} for tool, told in ordered]
+    return Output({"by": "tool", "rows": rows}, lines or ["No run called a tool."])
+
+
+def _listed(
+    here: Here, tenant: str | None, who: str | None, began: float
+) -> Iterator[tuple[Mapping[str, object], Use | None]]:
+    """Give what lists say of the runs that are kept, with the use of those that have a record."""
+    from ....skills_db.runs import RunStore
+    from ...use_cases.runs.background.background_listing import RunFilter
+    from .runs import runs_in
+
+    for home in opened_homes(here):
+        if tenant in {None, home.home.tenant}:
+            uses = RunStore(home.database()).uses(since=datetime.fromtimestamp(began, UTC))
+            for run in runs_in(home, RunFilter(who, since=began, limit=_RUNS_MAX)):
+                yield run.told, uses.get(str(run.told["run_id"]))
 
 
 def _told(use: Use) -> dict[str, object]:
-    written, read, called, defined = (chars // CHARS_PER_TOKEN for chars in use[2:])
-    return {
-        "runs": use.runs,
-        "cpu_seconds": round(use.seconds, 3),
-        "tokens": {"written": written, "read": read},
-        "tokens_directly": {"calls": called, "definitions": defined},
-    }
+    return {"runs": use.runs, "cpu_seconds": round(use.seconds, 3), **use_told(use)}
 
 
 def _line(row: str, told: dict[str, object]) -> str:
-    tokens, directly = told["tokens"], told["tokens_directly"]
-    assert isinstance(tokens, dict)
-    assert isinstance(directly, dict)
-    return (
-        f"{row}  {told['runs']} runs  {told['cpu_seconds']} CPU s  tokens written {tokens['written']}, read "
-        f"{tokens['read']}; directly: calls {directly['calls']}, definitions {directly['definitions']}"
-    )
+    from .runs import tokens_line
+
+    return f"{row}  {told['runs']} runs  {told['cpu_seconds']} CPU s  {tokens_line(told)}"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ....sandbox.job import Json
@@ -21,7 +24,7 @@ from ...use_cases.runs.background.background_listing import RunFilter
 from ...use_cases.upstream_tools.registry_state import failing_servers, opened_state
 from .approvals import approvals_in
 from .command import Command
-from .opened import opened_homes
+from .opened import OpenedHome, opened_homes
 from .runs import run_lines, runs_in
 from .terminal import Here, Output, counted, moment, moment_of
 
@@ -36,11 +39,14 @@ _UNENDED_MAX = 1000
 _CLEAR = b"\x1b[H\x1b[2J"
 """Cursor to the top left, and clear the screen (ECMA-48, CUP and ED)."""
 _MB = 1_000_000
+_BLOCK_BYTES = 512
+"""What `st_blocks` counts (POSIX, sys/stat.h)."""
 
 
 def _status(here: Here) -> Output:
     """Show on one screen what runs, waits and fails, and what is used of shares and disk."""
     told = now(here)
+    told["disk"] = {**cast("Mapping[str, Json]", told["disk"]), "used": cast("Json", _sizes(here.home.root))}
     return Output(told, _lines(told))
 
 
@@ -73,10 +79,14 @@ def now(here: Here, *, scope: str | None = None) -> dict[str, Json]:
     failed = RunFilter(failed=True, since=moment_of(_ERRORS_SINCE, "--since"), limit=_ERRORS_SHOWN, scope=scope)
     at_work, errors, approvals = [], [], []
     shares: list[Json] = []
+    schedules: list[Json] = []
+    journals_bytes = 0
     for home in opened_homes(here):
         at_work += runs_in(home, unended)
         errors += runs_in(home, failed)
         approvals += approvals_in(home, fits=lambda asked: scope in {None, asked.scope})
+        schedules += _failing_schedules(home, scope)
+        journals_bytes += home.journal.store().used_bytes()
         if home.home.operators is None:
             shares = [*_shares(here.settings, home.database())]
     at_work.sort(key=lambda run: run.began)
@@ -97,10 +107,26 @@ def now(here: Here, *, scope: str | None = None) -> dict[str, Json]:
             }
             for name, each in failing.items()
         ],
+        "failing_schedules": schedules,
         "shares": shares,
-        "disk": _disk(here.home),
+        "disk": {**_disk(here.home), "journals_bytes": journals_bytes},
         "last_errors": [run.told for run in errors[:_ERRORS_SHOWN]],
     }
+
+
+def _failing_schedules(home: OpenedHome, scope: str | None) -> Iterator[Json]:
+    """Give the schedules whose last time failed or was skipped, and those that are paused, as `schedules list` does."""
+    schedules = home.journal.background().schedules
+    for each in schedules.all():
+        if each.reason and (scope is None or schedules.is_of(each, scope)):
+            yield {
+                "tenant": home.home.tenant,
+                "name": each.name,
+                "state": "paused" if each.next_time is None else "active",
+                "next": None if each.next_time is None else moment(each.next_time),
+                "run_id": each.last_run,
+                "why_not": each.reason,
+            }
 
 
 def _shares(settings: Settings, database: Database) -> Iterator[dict[str, Json]]:
@@ -122,20 +148,36 @@ def _disk(home: Home) -> dict[str, Json]:
     }
 
 
+def _sizes(root: Path) -> dict[str, int]:
+    """Return what the files and folders of a home take, in bytes, the largest first."""
+    sizes: dict[str, int] = dict.fromkeys((each.name for each in root.iterdir()), 0) if root.exists() else {}
+    for folder, _, names in os.walk(root):
+        for name in names:
+            path = Path(folder, name)
+            with suppress(OSError):  # it was removed meanwhile
+                sizes.setdefault(first := path.relative_to(root).parts[0], 0)
+                sizes[first] += path.lstat().st_blocks * _BLOCK_BYTES
+    return dict(sorted(sizes.items(), key=lambda each: -each[1]))
+
+
 def _lines(told: Mapping[str, Json]) -> Iterator[str]:
-    running, waiting, approvals, failing, shares, errors = (
-        cast("Sequence[Mapping[str, Json]]", told[name])
-        for name in ("running", "waiting", "approvals", "failing_servers", "shares", "last_errors")
+    names = ("running", "waiting", "approvals", "failing_servers", "failing_schedules", "shares", "last_errors")
+    running, waiting, approvals, failing, schedules, shares, errors = (
+        cast("Sequence[Mapping[str, Json]]", told[name]) for name in names
     )
     disk = cast("Mapping[str, Json]", told["disk"])
     yield (
         f"{told['at']}  {len(running)} running, {len(waiting)} waiting, "
         f"{counted(len(approvals), 'approval')}, {counted(len(failing), 'failing server')}"
+        + (f", {counted(len(schedules), 'failing schedule')}" if schedules else "")
     )
     kept = disk["database_bytes"]
     database = "" if not isinstance(kept, int) else f", database {kept / _MB:.1f} MB"
     free, total = (cast("int", disk[name]) // _MB for name in ("free_bytes", "total_bytes"))
-    yield one_line(f"disk of {disk['home']}: {free} of {total} MB free{database}")
+    journals = f", its journals {cast('int', disk['journals_bytes']) / _MB:.1f} MB" if database else ""
+    yield one_line(f"disk of {disk['home']}: {free} of {total} MB free{database}{journals}")
+    if used := cast("Mapping[str, int]", disk.get("used") or {}):
+        yield one_line("    " + ", ".join(f"{name} {size / _MB:.1f} MB" for name, size in used.items() if size))
     for each in shares:
         most = "" if each["cpu_seconds_per_day"] is None else f" of {each['cpu_seconds_per_day']:g}"
         yield one_line(f"share of {each['tenant']}/{each['who']}: {each['cpu_seconds_today']} CPU s today{most}")
@@ -153,3 +195,7 @@ def _lines(told: Mapping[str, Json]) -> Iterator[str]:
         yield from ("", "failing servers:")
     for each in failing:
         yield one_line(f"{each['name']}  since {each['since']}  {each['last_error']}")
+    if schedules:
+        yield from ("", "failing schedules:")
+    for each in schedules:
+        yield one_line(f"{each['tenant']}/{each['name']}  {each['state']}  {each['why_not']}")

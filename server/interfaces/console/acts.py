@@ -14,7 +14,7 @@ from typing import cast
 from ....sandbox.job import Json
 from ....skills_db.tokens import TokenStore
 from ...base.errors import RequestRefused, UsageError
-from ...base.identity import Right
+from ...base.identity import DEFAULT_TENANT, Right
 from ...governance.audit.trail import AuditKind
 from ...governance.rights import TOOLS
 from ...use_cases.runs import replay as replaying
@@ -22,7 +22,8 @@ from ...use_cases.runs.background.background_listing import check_replayable
 from ...use_cases.runs.request import CodeRequest
 from ...use_cases.skills import use_cases as skills
 from ...use_cases.skills.schedules import ScheduleRequest
-from ..commands.opened import home_of_run
+from ..commands.limits import limits
+from ..commands.opened import home_of_run, opened_operators
 from ..commands.runs import runs
 from ..commands.servers import servers
 from ..commands.tokens import token_json
@@ -31,6 +32,7 @@ from .questions import answered
 from .views import View
 
 _REVEALED = ("code", "reason", "context_vars", "arguments", "calls", "end")
+_NOTED_CHARS_MAX = 200
 _TRY = "result = await call_tool(tool, arguments)"
 
 
@@ -204,6 +206,19 @@ async def _tokens_revoke(view: View) -> tuple[Data, str | None]:
     return await asyncio.to_thread(revoked), "tokens"
 
 
+async def _limits_set(view: View) -> tuple[Data, str | None]:
+    form = {name: each.strip() for name, each in view.form.items()}
+
+    def put() -> Data:
+        here = view.here()
+        with opened_operators(here) as database:
+            how = {"tenant": form.get("tenant") or DEFAULT_TENANT, "who": form.get("who") or None}
+            put_it = limits.commands["set"].function
+            return cast("Data", put_it(here, database, form.get("name", ""), form.get("value", ""), **how).data)
+
+    return await asyncio.to_thread(put), "limits"
+
+
 def _act(path: str, needs: tuple[Right, ...], does: Callable[[View], Awaitable[tuple[Data, str | None]]]) -> Act:
     return Act(re.compile(path), needs, does)
 
@@ -239,6 +254,7 @@ ACTS = (
         _tokens_revoke,
         kind=AuditKind.TOKEN_REVOKED,
     ),
+    _of_operator(re.compile("limits/set"), does=_limits_set, kind=AuditKind.LIMIT_SET),
 )
 """All acts."""
 
@@ -249,6 +265,11 @@ def leave_line(act: Act, view: View, outcome: str) -> None:
     details = {name: each for name, each in named.items() if name in {"server", "token", "schedule"}} | {
         "command": f"console {act.name}"
     }
+    if act.kind is AuditKind.LIMIT_SET:
+        tenant, who, name, value = (
+            view.form.get(each, "")[:_NOTED_CHARS_MAX] for each in ("tenant", "who", "name", "value")
+        )
+        details |= {"of": "/".join(filter(None, (tenant, who))), "limit": name, "value": value}
     run = named.get("run") or named.get("approval", "").partition(".")[0]
     decision = view.form.get("answer", "") if act.kind is AuditKind.APPROVAL_ANSWERED else ""
     view.operators.audit.acted(

@@ -9,12 +9,15 @@ nothing, stand in no frame and are kept nowhere. `NamedHosts` has refused what t
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import hmac
 import json
 import logging
+import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypedDict, TypeVar
 from urllib.parse import parse_qsl
 
 from starlette.requests import cookie_parser
@@ -31,6 +34,7 @@ from ...base.errors import (
     TenantsBusy,
 )
 from ...base.identity import DEFAULT_TENANT, LOCAL_IDENTITY, Identity, Right
+from ...governance.access.code_grant import CodeGrant
 from ...governance.rights import CONSOLE
 from ..commands.opened import OpenedHome
 from ..protocol.web.admission import whole
@@ -46,6 +50,9 @@ from .sessions import SESSION_SECONDS, ConsoleSession, ConsoleSessions
 from .views import OfApp, View, Viewer
 
 COOKIE = "sealab-console"
+_SIGN_IN_COOKIE = "sealab-console-sign-in"
+_SIGN_IN_SECONDS = 600
+_SIGNED_IN = "signed-in"
 _FORM_BYTES_MAX = 1_000_000
 _LOGIN_BYTES_MAX = 16_384
 """Of nobody who is known."""
@@ -136,6 +143,10 @@ class Console(Generic[S]):
         try:
             if asked.path.startswith("link/") and not asked.is_form:
                 return await self._linked(asked)
+            if asked.path in {"sign-in", _SIGNED_IN} and not asked.is_form and (grant := self._grant) is not None:
+                if asked.path == "sign-in":
+                    return await self._sent_to_issuer(asked, grant)
+                return await self._came_from_issuer(asked, grant)
             if asked.path == "login":
                 login = await asked.with_form(receive, _LOGIN_BYTES_MAX)
                 return (
@@ -162,9 +173,7 @@ class Console(Generic[S]):
         """Return who sends a request, None where nobody is known."""
         token, session = None if self._authentication is None else bearer_of(asked.scope), None
         if token is None:
-            sent = header(asked.scope, b"cookie")
-            secret = "" if sent is None else cookie_parser(sent.decode("latin-1")).get(COOKIE, "")
-            session = await asyncio.to_thread(self.sessions.found, secret)
+            session = await asyncio.to_thread(self.sessions.found, _cookie(asked.scope, COOKIE))
             if session is None or session.token is None:
                 return None if session is None else Viewer(LOCAL_IDENTITY, session)
             token = session.token
@@ -177,8 +186,51 @@ class Console(Generic[S]):
         takes_tokens = self._authentication is not None
         how = "Sign in with a token, or open" if takes_tokens else "Open"
         data = {"error": error or f"Nobody is signed in here, or no longer. {how} a new link of `sealab console`."}
+        issuer = None if self._grant is None else self._grant.name
         to = asked.form.get("to", asked.path)
-        return asked.answer(status, "login.html", data, title="Sign in", takes_tokens=takes_tokens, to=to)
+        return asked.answer(
+            status, "login.html", data, title="Sign in", takes_tokens=takes_tokens, issuer=issuer, to=to
+        )
+
+    @property
+    def _grant(self) -> CodeGrant | None:
+        return None if self._authentication is None else self._authentication.code_grant
+
+    def _callback(self, asked: _Asked) -> str:
+        host = (header(asked.scope, b"host") or b"").decode("latin-1")
+        public = self._tenants.own.app.settings.public_url or f"{asked.scope['scheme']}://{host}"
+        return f"{public.rstrip('/')}{CONSOLE}/{_SIGNED_IN}"
+
+    async def _sent_to_issuer(self, asked: _Asked, grant: CodeGrant) -> Response:
+        """Send a browser to sign in at the issuer; its cookie shows that the same one comes back.
+
+        The cookie goes along with what the issuer sends it to, and nowhere else (SameSite=Lax, the path).
+        """
+        secret = secrets.token_urlsafe(32)
+        url = await grant.url(self._callback(asked), _derived(secret, b"state"), _derived(secret, b"verifier"))
+        response = RedirectResponse(url, 303, headers=HEADERS)
+        _set_cookie(asked, response, _SIGN_IN_COOKIE, secret, _SIGN_IN_SECONDS, **_BACK)
+        return response
+
+    async def _came_from_issuer(self, asked: _Asked, grant: CodeGrant) -> Response:
+        secret, query = _cookie(asked.scope, _SIGN_IN_COOKIE), asked.query
+        state, issuer = query.get("state", ""), query.get("iss", grant.name)
+        is_same = hmac.compare_digest(state.encode(), _derived(secret, b"state").encode())
+        if not secret or not is_same or issuer != grant.name:  # RFC 9207: what another issuer sent is refused
+            return self._way_in(asked, 403, "This sign-in was not begun here, or its time is over. Begin it again.")
+        token = None
+        if code := query.get("code"):
+            token = await grant.token(self._callback(asked), code, _derived(secret, b"verifier"))
+        judged = await self._authentication.judged(asked.scope, token) if token and self._authentication else None
+        if token is None or not isinstance(judged, Identity):
+            return self._way_in(asked, 401, "The issuer gave no token that is valid here. Sign in again.")
+        session = await asyncio.to_thread(self.sessions.begun, token, judged)
+        await self._note_sign_in(judged, "oauth")
+        # From a page of this server, since a redirect would go on without the cookie: another site began it.
+        response = asked.answer(200, "signed_in.html", {"signed_in": True}, title="Signed in")
+        _set_cookie(asked, response, COOKIE, session.secret, SESSION_SECONDS)
+        _set_cookie(asked, response, _SIGN_IN_COOKIE, "", 0, **_BACK)
+        return response
 
     async def _linked(self, asked: _Asked) -> Response:
         session = await asyncio.to_thread(self.sessions.taken, asked.path.removeprefix("link/"))
@@ -200,11 +252,14 @@ class Console(Generic[S]):
         return await self._begun(asked, session, judged, "console")
 
     async def _begun(self, asked: _Asked, session: ConsoleSession, identity: Identity, method: str) -> Response:
+        await self._note_sign_in(identity, method)
+        to = asked.form.get("to", "")
+        return self._redirect(asked, to if to in _MENU else "", session.secret, SESSION_SECONDS)
+
+    async def _note_sign_in(self, identity: Identity, method: str) -> None:
         audit = self._tenants.own.app.audit
         audit.signed_in(identity, method)
         await audit.kept()
-        to = asked.form.get("to", "")
-        return self._redirect(asked, to if to in _MENU else "", session.secret, SESSION_SECONDS)
 
     async def _signed_out(self, asked: _Asked, viewer: Viewer) -> Response:
         if viewer.session is not None:
@@ -213,10 +268,7 @@ class Console(Generic[S]):
 
     def _redirect(self, asked: _Asked, path: str, secret: str, seconds: int) -> Response:
         response = _to(path)
-        secure = asked.scope["scheme"] == "https"
-        response.set_cookie(
-            COOKIE, secret, max_age=seconds, path=CONSOLE, httponly=True, samesite="strict", secure=secure
-        )
+        _set_cookie(asked, response, COOKIE, secret, seconds)
         return response
 
     async def _seen(self, asked: _Asked, viewer: Viewer) -> Response:
@@ -238,6 +290,38 @@ class Console(Generic[S]):
                 return await (_done(asked, view) if asked.is_form else _shown(asked, view))
             except KNOWN_ERRORS as error:
                 return asked.refusal(_status_of(error), str(error), view)
+
+
+def _cookie(scope: Scope, name: str) -> str:
+    sent = header(scope, b"cookie")
+    return "" if sent is None else cookie_parser(sent.decode("latin-1")).get(name, "")
+
+
+class _How(TypedDict):
+    path: str
+    same_site: Literal["lax", "strict"]
+
+
+_BACK = _How(path=f"{CONSOLE}/{_SIGNED_IN}", same_site="lax")
+
+
+def _set_cookie(
+    asked: _Asked,
+    response: Response,
+    name: str,
+    value: str,
+    seconds: int,
+    *,
+    path: str = CONSOLE,
+    same_site: Literal["lax", "strict"] = "strict",
+) -> None:
+    secure = asked.scope["scheme"] == "https"
+    response.set_cookie(name, value, max_age=seconds, path=path, httponly=True, samesite=same_site, secure=secure)
+
+
+def _derived(secret: str, what: bytes) -> str:
+    """Return what a secret in a browser stands for elsewhere; nobody makes the one or the other from it."""
+    return hmac.digest(secret.encode("latin-1"), b"sealab console sign-in " + what, hashlib.sha256).hex()
 
 
 def menu_of(view: View) -> Sequence[Page]:

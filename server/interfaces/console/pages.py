@@ -7,10 +7,10 @@ import difflib
 import math
 import os
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
+from typing import cast, get_args
 
 from ....sandbox.job import Json
 from ....skills_db.audit.audit_store import LineFilter
@@ -21,15 +21,18 @@ from ...base.identity import DEFAULT_TENANT, Right
 from ...base.settings import shown_settings, sources_of
 from ...governance.audit.audit_log import audit_store
 from ...governance.rights import TOOLS
+from ...governance.shares.limits import KINDS
 from ...use_cases.runs.background.background_listing import STATUSES, RunFilter
 from ...use_cases.skills import use_cases as skills
 from ...use_cases.skills.review import review
 from ...use_cases.upstream_tools import discovery
 from ..commands.audit import line_json
-from ..commands.opened import HereInServer, home_of_run
+from ..commands.limits import limits
+from ..commands.opened import HereInServer, home_of_run, opened_operators
 from ..commands.pii import vault_json
 from ..commands.runs import hidden_run, hidden_runs
 from ..commands.servers import servers
+from ..commands.stats import By, stats
 from ..commands.status import now
 from ..commands.tenants import tenant_json
 from ..commands.terminal import moment_of
@@ -119,8 +122,23 @@ def run_told(view: View, here: HereInServer) -> Data:
             listed = hidden_runs(here, RunFilter(unended=True, scope=view.viewer.scope, limit=_LINES * 10))
             told = next((each for each in listed if each["run_id"] == run_id), {"run_id": run_id})
             told = {**told, "incomplete": str(error)}
+    account = _lines_of(view, wanted)
     waits = [each for each in questions(here, view.viewer) if each["run_id"] == run_id]
-    return {**told, "approvals": waits, "account": _lines_of(view, wanted)}
+    return {**told, "approvals": waits, "ways": _ways(account), "account": account}
+
+
+def _ways(account: Sequence[Mapping[str, object]]) -> dict[str, dict[str, int]]:
+    """Return how many values of which types were hidden, and went which way, by lines of the audit log."""
+    ways: dict[str, dict[str, int]] = {}
+    for line in account:
+        if str(line["event"]).startswith("privacy."):
+            details = cast("Mapping[str, int]", line["details"])
+            way = " ".join(map(str, filter(None, (line["event"], details.get("to"), line["tool"], line["decision"]))))
+            counts = ways.setdefault(way.removeprefix("privacy."), {})
+            for name, count in details.items():
+                if name != "to":
+                    counts[name] = counts.get(name, 0) + count
+    return ways
 
 
 def _lines_of(view: View, wanted: LineFilter) -> list[dict[str, object]]:
@@ -251,13 +269,30 @@ async def _tokens(view: View) -> Data:
 
 async def _limits(view: View) -> Data:
     settings, status = view.operators.settings, await view.listed(now)
-    limits = {name: getattr(settings, name) for name in LimitsReport.__annotations__}
+    of_runs = {name: getattr(settings, name) for name in LimitsReport.__annotations__}
     shares = {
         name: each
         for name, each in shown_settings(settings).items()
         if name.startswith(("CALLER_", "TENANT_")) and each
     }
-    return {"limits": limits, "bounds": shares, "used": status["shares"]}
+    own = await view.listed(_own_limits)
+    return {"limits": of_runs, "bounds": shares, "own": own, "kinds": KINDS, "used": status["shares"]}
+
+
+def _own_limits(here: HereInServer) -> object:
+    with opened_operators(here) as database:
+        return cast("Data", limits.commands["list"].function(here, database).data)["limits"]
+
+
+async def _stats(view: View) -> Data:
+    """Return what runs used; an admin of a tenant sees that alone."""
+    query, by = view.query, view.query.get("by") or "day"
+    if by not in get_args(By):
+        raise UsageError(f"by cannot be {by}. Give one of {', '.join(get_args(By))}.")
+    tenant = query.get("tenant") or None if view.viewer.is_operator else view.viewer.identity.tenant
+    how = {"tenant": tenant, "who": query.get("who") or None, "since": query.get("since") or "7d", "by": by}
+    told = cast("Data", (await view.listed(lambda here: stats.function(here, **how))).data)
+    return {**told, "kinds": get_args(By)}
 
 
 async def _settings(view: View) -> Data:
@@ -289,6 +324,7 @@ PAGES = (
     _page("review", "Review", TOOLS["review_skills"], _review, all_of=True),
     _page("schedules", "Schedules", TOOLS["list_schedules"], _schedules),
     _page("privacy", "Privacy", _ADMIN, _privacy),
+    _page("stats", "Use", _ADMIN, _stats),
     _page("audit", "Audit", _ADMIN, _audit),
     _page("tenants", "Tenants", _ADMIN, _tenants, of_operator=True),
     _page("tokens", "Tokens", _ADMIN, _tokens),

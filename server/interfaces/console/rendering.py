@@ -19,6 +19,9 @@ from ...base.terminal_escaping import visible
 ROWS_MAX = 200
 """Rows of a result that are shown as a table; all of it is in the JSON."""
 _COLUMNS_MAX = 20
+_BARS_MAX = 40
+"""Numbers that are shown as bars; more of them are a table alone."""
+_MOST = 1e300
 WIDTH = 640
 """Units across the picture of a timeline."""
 _LANE = 22
@@ -42,6 +45,25 @@ class Timeline(NamedTuple):
     width: int
     height: int
     ms: float
+
+
+class Column(NamedTuple):
+    """One number of a result in its picture; `y` is its upper edge, `x` and `width` where its bar is."""
+
+    label: str
+    value: float
+    x: float
+    y: int
+    width: float
+
+
+class Chart(NamedTuple):
+    """The numbers of a result as bars below each other, of what they are called."""
+
+    name: str
+    bars: tuple[Column, ...]
+    width: int
+    height: int
 
 
 class ResultTable(NamedTuple):
@@ -83,6 +105,30 @@ def table(value: Json) -> ResultTable | None:
     return ResultTable(columns, shown, len(rows))
 
 
+def chart(value: Json) -> Chart | None:
+    """Return the numbers of an object, or of a list of objects the first that each has, as bars; else None."""
+    name, pairs = "", list(value.items()) if isinstance(value, dict) else []
+    if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+        rows = cast("list[dict[str, Json]]", value[: _BARS_MAX + 1])
+        labels = next((key for key, each in rows[0].items() if isinstance(each, str)), None)
+        name = next((key for key in rows[0] if all(_is_number(row.get(key)) for row in rows)), "")
+        pairs = [] if labels is None or not name else [(str(row.get(labels)), row[name]) for row in rows]
+    if not 1 < len(pairs) <= _BARS_MAX or not all(_is_number(each) for _, each in pairs):
+        return None
+    numbers = [(label, float(cast("float", each))) for label, each in pairs]
+    low, high = min(0.0, *(each for _, each in numbers)), max(0.0, *(each for _, each in numbers))
+    scale = WIDTH / ((high - low) or 1.0)
+    bars = tuple(
+        Column(label, each, (min(each, 0.0) - low) * scale, number * _LANE * 2, max(2.0, abs(each) * scale))
+        for number, (label, each) in enumerate(numbers)
+    )
+    return Chart(name, bars, WIDTH, len(bars) * _LANE * 2)
+
+
+def _is_number(value: Json) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MOST
+
+
 def text(value: object) -> str:
     """Return any value as text: JSON of what is JSON, control characters shown."""
     is_json = value is None or isinstance(value, bool | int | float | list | tuple | dict)
@@ -115,7 +161,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"text": text}
-    environment.globals |= {"timeline": timeline, "table": table}
+    environment.globals |= {"timeline": timeline, "table": table, "chart": chart}
     return environment
 
 

@@ -150,6 +150,7 @@ class Traced(ServerMiddleware[Any]):
 
         with (
             tracing.came_with(getattr(ctx.request, "headers", None)),
+            tracing.came_with(ctx.meta),  # the SDK takes the trace alone from there, and no baggage
             tracing.timed("mcp.server.operation.duration", told),
         ):
             try:

@@ -20,6 +20,7 @@ from ...base.host_work import Kind, in_thread
 from ...base.stats.run_stats import Process, Runs, processes_now
 from ...governance.caller import Caller
 from ...governance.shares.shares import SharesReport
+from ...use_cases.runs.ledger import CHARS_PER_TOKEN
 from ...use_cases.upstream_tools.registry_report import RegistryReport
 
 DATABASE_SECONDS = 5.0
@@ -146,6 +147,16 @@ class SkillsReport(TypedDict):
     problem: NotRequired[str]
 
 
+class TokensReport(TypedDict):
+    """Tokens that the model wrote and read for the caller's last runs, and those that direct calls would have taken."""
+
+    runs: int
+    written: int
+    read: int
+    calls_directly: int
+    definitions_directly: int
+
+
 class ServersReport(TypedDict):
     """The servers on the same database, this one too: how many, and what is not the same on all of them.
 
@@ -177,6 +188,7 @@ class Statistics(TypedDict):
     workspace: WorkspaceReport
     vault: VaultCounts
     skills: SkillsReport
+    tokens: NotRequired[TokensReport]
     registry: RegistryReport
     uptime_seconds: float
 
@@ -188,7 +200,7 @@ async def statistics_of(app: App, caller: Caller, *, of_machine: bool = True) ->
     """
     pools = app.pools.stats()
     usage = await in_thread(Kind.FILES, app.workspace.usage)
-    vault, skills = await asyncio.gather(_vault(app), _skills(app))
+    vault, skills, tokens = await asyncio.gather(_vault(app), _skills(app), _tokens(app, caller))
     statistics = Statistics(
         limits=cast("LimitsReport", {name: getattr(app.settings, name) for name in LimitsReport.__annotations__}),
         isolation=_isolation(app, pools, of_machine=of_machine),
@@ -201,6 +213,8 @@ async def statistics_of(app: App, caller: Caller, *, of_machine: bool = True) ->
         registry=await app.registry.statistics(caller.identity),
         uptime_seconds=round(app.executor.stats.uptime_seconds(), 3),
     )
+    if tokens is not None:
+        statistics["tokens"] = tokens
     if of_machine:
         server, workers = await anyio.to_thread.run_sync(processes_now)
         statistics["pool"] = _pool(pools)
@@ -284,6 +298,17 @@ async def _skills(app: App) -> SkillsReport:
     except (SkillsDbError, HostWorkBusy, TimeoutError) as error:
         return SkillsReport(skills=0, versions=0, runs=0, recorded_runs={}, problem=_problem(error))
     return SkillsReport(skills=counts.skills, versions=counts.versions, runs=counts.runs, recorded_runs=recorded)
+
+
+async def _tokens(app: App, caller: Caller) -> TokensReport | None:
+    service = app.skills.service
+    try:
+        async with asyncio.timeout(DATABASE_SECONDS):
+            use = await service.ask(lambda _store: service.run_store().use_of(caller.scope))
+    except (SkillsDbError, HostWorkBusy, TimeoutError):
+        return None  # `skills` says why
+    written, read, called, defined = (chars // CHARS_PER_TOKEN for chars in use[2:])
+    return TokensReport(runs=use.runs, written=written, read=read, calls_directly=called, definitions_directly=defined)
 
 
 def _problem(error: Exception) -> str:

@@ -157,7 +157,7 @@ class _Runs:
         session = None if request.session is None else session_of(caller.scope, request.session)
 
         def asking() -> dict[str, object]:
-            code = request_json(replace(request, caller=LOCAL))
+            code = request_json(replace(request, caller=LOCAL)) | {"asked_at": None}  # as it is when it is sent again
             return {"code": code, "background": request.background, "form": form}
 
         sent = SentCall.of(ctx, caller, asking)

@@ -563,8 +563,12 @@ async def _answer(calls: Calls, ask: Ask, question: Question, tools: Collection[
             reply = Reply(reason=reply.reason or "The user said no to a call that the question does not have.")
         decision = "declined" if reply.choice is None else f"approved: {reply.choice or THIS_CALL}"
         decision += f", but for {len(reply.refused)}" if reply.choice is not None and reply.refused else ""
+    except asyncio.CancelledError:
+        decision = ""  # it may wait on, for a run that is taken up again
+        raise
     finally:
-        calls.audit.approval_answered(calls.caller, run_id, named, decision, by="client")
+        if decision:
+            calls.audit.approval_answered(calls.caller, run_id, named, decision, by="client")
     return reply
 
 

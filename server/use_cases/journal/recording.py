@@ -335,6 +335,7 @@ class RunJournal(RunRecording):
         if outcome is None:
             return times
         measured = {"waiting": outcome.queued_ms, "program": outcome.duration_ms, "cpu": outcome.cpu_ms}
+        measured["compile"] = outcome.compile_us / 1000 or None
         return times | {f"{name}_ms": round(ms, 3) for name, ms in measured.items() if ms is not None}
 
     def _end(

@@ -71,6 +71,7 @@ def summary(run: RunSummary) -> Transcript:
         "began": moment(run.began),
         "ms": None if run.ended is None else round((run.ended - run.began) * 1000),
         "elapsed_ms": elapsed_ms(run.began, run.ended),
+        "cpu_ms": cast("float | None", run.times.get("cpu_ms")),
         "isolation": run.isolation,
         "scope": run.owner,
         "bytes": run.bytes,

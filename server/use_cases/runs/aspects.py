@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -51,14 +50,18 @@ class Observed(Aspect):
 
     @override
     async def ended(self, outcome: Outcome) -> Outcome:
-        self._tell(outcome.status.value, outcome.isolation)
-        if self._where is not None and outcome.queued_ms:
-            began = time.time() - outcome.duration_ms / 1000
-            tracing.part("sealab.run.queue", outcome.queued_ms / 1000, began)
-        tracing.mark({"sealab.run.cpu_seconds": (outcome.cpu_ms or 0.0) / 1000})
-        tracing.took(
-            "sealab.run.duration", outcome.duration_ms / 1000, self._labels(outcome.status.value, outcome.isolation)
-        )
+        if self._where is None:
+            return outcome
+        self._tell(outcome.status.value, outcome.isolation, outcome.cpu_ms)
+        if computed := self.run.computed:
+            began = computed - outcome.duration_ms / 1000
+            compiling = outcome.compile_us / 1_000_000
+            for name, seconds, ended in (
+                ("queue", outcome.queued_ms / 1000, began),
+                ("worker", outcome.duration_ms / 1000, computed),
+                ("compile", compiling, began + compiling),
+            ):
+                tracing.part(f"sealab.run.{name}", seconds, ended)
         return outcome
 
     @override
@@ -66,32 +69,26 @@ class Observed(Aspect):
         is_cancelled = isinstance(error, asyncio.CancelledError)
         self._tell(Status.CANCELLED.value if is_cancelled else "failed", self.run.job.isolation)
 
-    def _tell(self, status: str, isolation: Isolation) -> None:
-        calls = len(self.run.calls.log.entries)
-        background = self.run.request.background
-        more = {"sealab.run.tool_calls": calls, "sealab.run.background": background}
-        tracing.mark(self._labels(status, isolation) | more)
-
-    def _labels(self, status: str, isolation: Isolation) -> dict[str, str | int | float | bool]:
-        tenant = self.run.request.caller.identity.tenant
-        return {"sealab.run.outcome": status, "sealab.run.isolation": isolation.value, "sealab.tenant": tenant}
+    def _tell(self, status: str, isolation: Isolation, cpu_ms: float | None = None) -> None:
+        """Say how the run went; a count that is not said is 0."""
+        request = self.run.request
+        counts: dict[str, float] = {
+            "sealab.run.cpu_seconds": (cpu_ms or 0.0) / 1000,
+            "sealab.run.tool_calls": len(self.run.calls.log.entries),
+            "sealab.run.background": request.background,
+        }
+        told: dict[str, str | float] = {name: count for name, count in counts.items() if count}
+        told |= {"sealab.run.outcome": status, "sealab.run.isolation": isolation.value}
+        tracing.mark(told | {"sealab.tenant": request.caller.identity.tenant})
 
 
 class Counted(Aspect):
-    """Statistics, and the record of each run."""
+    """Statistics."""
 
     @override
     async def ended(self, outcome: Outcome) -> Outcome:
-        executor = self.run.executor
-        executor.stats.count(outcome, self.run.request.caller.identity.tenant, _tool_calls(self.run))
-        executor.recorder.note(
-            self.run.run_id,
-            owner=self.run.request.caller.scope,
-            duration_ms=outcome.duration_ms,
-            status=outcome.status.value,
-            isolation=outcome.isolation.value,
-            skills=self.run.calls.skills,
-        )
+        tenant = self.run.request.caller.identity.tenant
+        self.run.executor.stats.count(outcome, tenant, _tool_calls(self.run))
         return outcome
 
     @override
@@ -126,8 +123,9 @@ class Audited(Aspect):
         status = {
             AuditUnwritten: Status.REFUSED.value,
             asyncio.CancelledError: Status.CANCELLED.value,
-            RunCut: "cut",  # it goes on elsewhere, and has not ended
         }.get(type(error), "failed")
+        if self.run.journal.is_left_open:
+            status = "cut"  # it goes on later or elsewhere, and has not ended
         self._note(status, self.run.job.isolation, 0.0, 0)
 
     def _note(self, status: str, isolation: Isolation, ms: float, shown_bytes: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -135,7 +136,7 @@ async def executed(
                 output_max_chars=executor.settings.output_max_chars,
             )
         report = report_of(run, shown, fitted, images)
-        note_use(run, report)
+        note_use(run, outcome, report)
         label = {} if run.calls.sources is None else run.calls.sources.label
         return Execution(report, images, label)
 
@@ -151,6 +152,7 @@ async def _outcome(run: Run) -> Outcome:
     except Busy as busy:
         run.executor.audit.limited(run.request.caller, busy.limit)
         return Outcome(Status.BUSY, error=Failure("Busy", str(busy)), isolation=run.job.isolation)
+    run.computed = time.time()
     if run.request.outlives_worker and outcome.status is Status.CRASHED and run.journal.leave_open():
         raise RunCut
     await run.confirm_session()

@@ -19,6 +19,7 @@ from .request import CodeRequest, Execution
 
 if TYPE_CHECKING:
     from ....sandbox.host.pools import Pools
+    from ....skills_db.tenants.used import Use
     from ....workspace.store import Workspace
     from ...base.settings import Settings
     from ...governance.shares.shares import Shares
@@ -57,9 +58,17 @@ class RunRecorder(Protocol):
     """Keeps a record of each run that has ended."""
 
     def note(
-        self, run_id: str, *, owner: str, duration_ms: float, status: str, isolation: str, skills: Mapping[str, int]
+        self,
+        run_id: str,
+        *,
+        owner: str,
+        duration_ms: float,
+        status: str,
+        isolation: str,
+        skills: Mapping[str, int],
+        use: Use | None = None,
     ) -> None:
-        """Record a run of a scope, and that it used these versions of skills; returns at once."""
+        """Record a run of a scope, that it used these versions of skills, and its use; returns at once."""
 
 
 Here = Callable[[], Awaitable[Execution]]

@@ -8,12 +8,15 @@ itself is an assumption; tokens are characters by four (`CHARS_PER_TOKEN`), on b
 from __future__ import annotations
 
 import json
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from ....sandbox.job import Json, Outcome
 from ....skills_db.tenants.used import Use
 from ...base.stats.run_stats import TOTALS
 from .report import Report, brief
-from .run import Run
+
+if TYPE_CHECKING:
+    from .run import Run
 
 CHARS_PER_TOKEN: Final = 4
 TOKENIZER: Final = (
@@ -22,8 +25,8 @@ TOKENIZER: Final = (
 )
 
 
-def note_use(run: Run, report: Report) -> None:
-    """Keep what a run that has ended took of the model's context, and would have taken of it; returns at once."""
+def note_use(run: Run, outcome: Outcome, report: Report) -> None:
+    """Record a run that has ended, and what it took of the model's context and would have taken; returns at once."""
     request, log = run.request, run.calls.log
     tenant, scope = request.caller.identity.tenant, request.caller.scope
     counted = run.executor.definitions_counted
@@ -36,6 +39,15 @@ def note_use(run: Run, report: Report) -> None:
             defined += chars
     use = Use(0.0, 1, written, read, log.called_chars, defined)
     run.executor.shares.note(scope, use)
+    run.executor.recorder.note(
+        run.run_id,
+        owner=scope,
+        duration_ms=outcome.duration_ms,
+        status=outcome.status.value,
+        isolation=outcome.isolation.value,
+        skills=run.calls.skills,
+        use=use,
+    )
     TOTALS.count_tokens(
         tenant,
         {
@@ -43,6 +55,15 @@ def note_use(run: Run, report: Report) -> None:
             for name, chars in zip(("written", "read", "called", "defined"), use[2:], strict=True)
         },
     )
+
+
+def use_told(use: Use) -> dict[str, Json]:
+    """Return what of a use is tokens, as lists show it."""
+    written, read, called, defined = (chars // CHARS_PER_TOKEN for chars in use[2:])
+    return {
+        "tokens": {"written": written, "read": read},
+        "tokens_directly": {"calls": called, "definitions": defined},
+    }
 
 
 def _json(value: object) -> str:

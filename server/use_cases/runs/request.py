@@ -140,7 +140,7 @@ def request_json(request: CodeRequest) -> dict[str, object]:
         "arguments": list(request.arguments),
         "scope": caller.scope,
         "identity": identity_json(caller.identity),
-        "asked_at": tracing.traceparent(),
+        "asked_at": tracing.traceparent() if request.background else None,
     }
 
 

@@ -95,6 +95,8 @@ class Run:
     """Outermost first: they begin in this order, and end in the other."""
     hint: str | None = None
     """What is to be said of a program that ran well."""
+    computed: float = 0.0
+    """When the worker was done, in seconds since 1970."""
     _to_end: list[Aspect] = field(default_factory=list)
 
     @classmethod

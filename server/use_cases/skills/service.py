@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ....skills_db.runs import RunRecord, RunStore
     from ....skills_db.skills import SkillStore
+    from ....skills_db.tenants.used import Use
 
 T = TypeVar("T")
 _PAUSE_SECONDS = 1.0
@@ -43,6 +44,7 @@ class _EndedRun:
     duration_ms: float
     status: str
     isolation: str
+    use: Use | None
 
 
 _USED_MAX = 100
@@ -145,9 +147,17 @@ class SkillService:
         return self._runs
 
     def note(
-        self, run_id: str, *, owner: str, duration_ms: float, status: str, isolation: str, skills: Mapping[str, int]
+        self,
+        run_id: str,
+        *,
+        owner: str,
+        duration_ms: float,
+        status: str,
+        isolation: str,
+        skills: Mapping[str, int],
+        use: Use | None = None,
     ) -> None:
-        """Record a run that has just ended, for whom, and that it used these versions of skills; returns at once."""
+        """Record a run that has just ended, for whom, with these versions of skills, and its use; returns at once."""
         used: Iterable[tuple[str, str | None, int | None]]
         if skills:
             used = [(f"{run_id}/{name}", name, version) for name, version in skills.items()]
@@ -158,8 +168,8 @@ class SkillService:
         now = time.time()
         self._ended.add(
             *(
-                _EndedRun(own_id, owner, name, version, now, duration_ms, status, isolation)
-                for own_id, name, version in used
+                _EndedRun(own_id, owner, name, version, now, duration_ms, status, isolation, None if number else use)
+                for number, (own_id, name, version) in enumerate(used)
             ),
             idly=not self._keeps_plain_runs,
         )
@@ -185,6 +195,7 @@ class SkillService:
                     skill=each.skill,
                     version=each.version,
                     owner=each.owner,
+                    **_chars_of(each.use),
                 )
                 for each in ended
             )
@@ -215,3 +226,8 @@ def _is_wider(store: SkillStore, name: str) -> bool:
         waiting += [used for used in draft.skills if used not in seen]
         seen.update(draft.skills)
     return False
+
+
+def _chars_of(use: Use | None) -> dict[str, int]:
+    told = {} if use is None else use._asdict()
+    return {name: count for name, count in told.items() if name.startswith("chars_")}

@@ -163,7 +163,8 @@ def test_a_run_is_shown_with_where_its_time_went_and_its_calls_from_1(journaled:
     told = runs(journaled, "show", "calls", "--json").told
     assert [call["n"] for call in told["calls"]] == [1, 2, 3, 4]
     times = told["timeline"]
-    assert set(times) == {"waiting_ms", "program_ms", "cpu_ms", "calls_ms", "worker_and_server_ms"}
+    assert set(times) == {"waiting_ms", "program_ms", "compile_ms", "cpu_ms", "calls_ms", "worker_and_server_ms"}
+    assert 0 < times["compile_ms"] < times["program_ms"]
     assert 0 < times["calls_ms"] < times["program_ms"] < told["ms"]
     assert "time: waiting " in runs(journaled, "show", "calls").stdout
 

@@ -408,7 +408,10 @@ def test_values_are_shown_as_the_model_saw_them_unless_a_scope_reveals_them_and_
     assert team.member("mate").sent(f"/runs/{run_id}/reveal", {}).status_code == 404
     lesser = member(team.url, token(team.home, "acme", "ann", "run", **ENV))
     assert lesser.sent(f"/runs/{run_id}/reveal", {}).status_code == 403
-    events = [each["event"] for each in person.told(f"/runs/{run_id}")["account"]]
+    told = person.told(f"/runs/{run_id}")
+    events = [each["event"] for each in told["account"]]
+    assert told["ways"]["restored terminal"]["EMAIL"] >= 1
+    assert "<dt>restored terminal</dt>" in person.page(f"/runs/{run_id}")
     assert {"privacy.restored", "administered"} <= set(events)
 
 
@@ -423,6 +426,46 @@ def test_settings_are_shown_as_they_are_in_force_and_where_each_is_from_without_
     assert told["VAULT_KEY"] == {"value": True, "from": "SEALAB_VAULT_KEY"}
     assert told["PIDS_MAX"]["from"] == "default"
     assert "ab" * 32 not in person.page("/settings")
+
+
+def test_a_result_of_numbers_is_drawn_and_its_labels_are_texts(team: Team) -> None:
+    rows = [{"who": HOSTILE, "sum": -3}, {"who": "b", "sum": 9.5}]
+    shown = team.member("ann").page(f"/runs/{team.ran('ann', f'result = {rows!r}')}")
+    assert shown.count("<text x") == 2
+    assert "2 bars of sum" in shown
+    assert what_runs(shown) == []
+    assert "<text x" not in team.member("ann").page(f"/runs/{team.ran('ann', 'result = [1, None]')}")
+
+
+def test_the_operator_gives_a_person_a_limit_and_nobody_else_does(team: Team) -> None:
+    limit = {"tenant": "acme", "who": "mate", "name": "runs_per_minute", "value": "900"}
+    person = team.member("operator")
+    assert person.sent("/limits/set", limit).status_code == 303
+    assert [(each["who"], each["value"]) for each in person.told("/limits")["own"]] == [("mate", 900)]
+    assert "acme/mate" in person.page("/limits")
+    assert person.sent("/limits/set", limit | {"value": "many"}, **JSON).status_code == 400
+    for name in ("ann", "admin", "ben"):
+        assert team.member(name).sent("/limits/set", limit, **JSON).status_code == 403
+    lines = person.told("/audit", event="limit.set")["lines"]
+    assert ("olga", "acme/mate", "900") in [
+        (each["principal"], each["details"]["of"], each["details"]["value"]) for each in lines
+    ]
+    person.sent("/limits/set", limit | {"value": "default"})
+    assert person.told("/limits")["own"] == []
+
+
+def test_what_runs_used_is_told_by_what_is_asked_and_of_ones_own_tenant(team: Team) -> None:
+    run_id = team.ran("ann", "1 + 1")
+    person, admin = team.member("operator"), team.member("admin")
+    wait_until(lambda: run_id in {each["run"] for each in admin.told("/stats", by="run")["rows"]})
+    (own,) = (each for each in admin.told("/stats", by="run")["rows"] if each["run"] == run_id)
+    assert own["tokens"]["written"] == 1
+    assert {each["tenant"] for each in admin.told("/stats", by="tenant")["rows"]} == {"acme"}
+    assert {"acme", "beta"} <= {each["tenant"] for each in person.told("/stats", by="tenant")["rows"]}
+    assert "notes.look" in person.page("/stats?by=tool")
+    assert person.told(f"/runs/{run_id}")["tokens"] == own["tokens"]
+    assert admin.opened("/stats?by=no", **JSON).status_code == 400
+    assert team.member("ann").opened("/stats", **JSON).status_code == 403
 
 
 def test_a_server_with_console_off_has_none(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,14 @@ async def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         home = tmp_path_factory.mktemp(name)
         wire(home)
         async with in_this_process(home, ENV) as caller:
-            for _ in range(2):
-                assert (await caller.run(CODE))["result"] == 3
+            for session in (None, "s"):
+                assert (await caller.run(CODE, session=session))["result"] == 3
+            tokens: dict[str, int] = {}
+            while tokens.get("runs") != 2:  # a run is recorded a moment later
+                await asyncio.sleep(0.2)
+                tokens = (await caller.told("get_execution_stats"))["tokens"]
+            assert tokens["written"] == 2 * len(CODE) // CHARS_PER_TOKEN
+            assert tokens["calls_directly"] >= 2 * 3 * ANSWER // CHARS_PER_TOKEN
     return home
 
 
@@ -47,6 +54,20 @@ async def test_what_runs_took_and_what_their_calls_would_have_is_kept_by_day_ten
     assert stats["tokenizer"] == TOKENIZER
     assert [each["who"] for each in (told(home, "--by", "who"))["rows"]] == ["default/local"]
     assert (told(home, "--who", "other"))["rows"] == []
+
+
+def test_the_ledger_of_each_run_and_session_is_kept_with_its_record(home: Path) -> None:
+    ran = told(home, "--by", "run")["rows"]
+    assert [each["tokens"]["written"] for each in ran] == 2 * [len(CODE) // CHARS_PER_TOKEN]
+    assert [each["tokens_directly"]["calls"] >= 3 * ANSWER // CHARS_PER_TOKEN for each in ran] == [True, True]
+    assert all(each["cpu_seconds"] > 0 for each in ran)
+    sessions = {each["session"]: each["runs"] for each in told(home, "--by", "session")["rows"]}
+    assert sessions == {"default/local s": 1, "default/local, alone": 1}
+    env = {"SEALAB_VAULT_KEYRING": "false"}
+    shown = sealab("runs", "show", ran[0]["run"], "--home", str(home), "--json", **env).told
+    assert (shown["tokens"], shown["tokens_directly"]) == (ran[0]["tokens"], ran[0]["tokens_directly"])
+    assert "tokens written" in sealab("runs", "show", ran[0]["run"], "--home", str(home), **env).stdout
+    assert told(home, "--by", "tool")["rows"] == [{"tool": "w.look", "runs": 2, "done": 6, "failed": 0}]
 
 
 def test_the_error_that_is_stated_is_that_of_the_tokenizer() -> None:

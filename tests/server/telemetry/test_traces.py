@@ -8,12 +8,14 @@ import os
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 import yaml
 
@@ -24,11 +26,12 @@ from ...waiting import until
 from ..conftest import http_server, in_this_process
 from ..protocol.web.raw import MODERN, call, post
 from ..upstream_tools.test_registry import configure
-from .collector import Collector, collecting, said
+from .collector import Collector, collecting, said, wait_for
 
 CONVENTIONS = yaml.safe_load((Path(__file__).parents[2] / "data" / "telemetry" / "conventions.yaml").read_text())
 ENV = {"SEALAB_WORKERS_SPARE": "1", "SEALAB_VAULT_KEYRING": "false"}
 PERSON, MAIL = "Ulrike Brandtner", "u.brandtner@example.com"
+PHOENIX = os.environ.get("SEALABTEST_PHOENIX", "")
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = f"00-{TRACE}-b7ad6b7169203331-01"
 WIRE = f"""
@@ -100,6 +103,7 @@ async def flow(tmp_path_factory: pytest.TempPathFactory) -> Flow:
     sent = wire(home)
     env = ENV | {"SEALAB_PRIVACY": "auto", "SEALAB_PRIVACY_MODE": "fast"}
     with pytest.MonkeyPatch.context() as patch, collecting() as collector, told(collector, patch):
+        patch.setattr(tracing, "PART_SECONDS", 0.0)
         async with in_this_process(home, env) as caller:
             meta = {"traceparent": PARENT, "baggage": f"who={PERSON[:6]}"}
             ran = await caller.client.call_tool("execute_code", {"code": CODE}, meta=meta)
@@ -138,10 +142,16 @@ async def test_a_call_is_one_trace_from_the_client_to_the_upstream_and_names_are
         if '"tools/call"' in line
     }
     assert parents == {each.span_id.hex() for each in (*looks, failed)}
-    assert "baggage" not in flow.sent, "what a client gives along is not for upstream servers"
-    assert [each.name for each in collector.spans if each.parent_span_id == served.span_id] == ["sealab.run"]
-    assert "sealab.run.privacy" in {each.name for each in collector.spans}
-    assert {f"sealab.run.{part}.duration" for part in ("queue", "privacy", "archive")} <= collector.metrics.keys()
+    assert {each.name for each in collector.spans if each.parent_span_id == served.span_id} == {"sealab.run"}
+    named = {each.name for each in collector.spans if each.trace_id.hex() == TRACE}
+    parts = {f"sealab.{part}" for part in ("run.queue", "run.worker", "run.compile", "run.privacy", "run.archive")}
+    assert parts | {"sealab.privacy.detect"} <= named
+    [worker] = [each for each in collector.named("sealab.run.worker") if each.parent_span_id == run.span_id]
+    first, last = min(each.start_time_unix_nano for each in looks), max(each.end_time_unix_nano for each in looks)
+    assert worker.start_time_unix_nano <= first <= last <= worker.end_time_unix_nano + 1_000_000
+    assert all(
+        "baggage" in json.loads(line)["params"]["_meta"] for line in flow.sent.splitlines() if "tools/call" in line
+    )
     assert {each["service.name"] for each in collector.resources} == {"sealab"}
     check_names(collector)
     everything = b"".join(collector.bodies)
@@ -255,3 +265,32 @@ def test_where_nobody_asks_for_it_nothing_of_opentelemetry_is_imported() -> None
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "None []\n"
+
+
+@pytest.mark.skipif(
+    not PHOENIX, reason="no other collector runs: SEALABTEST_PHOENIX is the address of an Arize Phoenix"
+)
+async def test_a_collector_of_others_has_the_trace_of_twenty_calls_at_once_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wire(tmp_path)
+    trace = uuid.uuid4().hex
+    with told(Collector(PHOENIX), monkeypatch, OTEL_METRICS_EXPORTER="none"):
+        async with in_this_process(tmp_path, ENV) as caller:
+            await caller.client.call_tool(
+                "execute_code", {"code": CODE}, meta={"traceparent": PARENT.replace(TRACE, trace)}
+            )
+    spans: list[dict[str, Any]] = []
+
+    def whole() -> bool:
+        listed = httpx2.get(f"{PHOENIX}/v1/projects/default/spans?limit=1000").json()["data"]
+        spans[:] = [each for each in listed if each["context"]["trace_id"] == trace]
+        return "sealab.run" in {each["name"] for each in spans}
+
+    wait_for(whole)
+    [run] = [each for each in spans if each["name"] == "sealab.run"]
+    looks = [each for each in spans if each["name"] == "tools/call look"]
+    assert (len(looks), {each["parent_id"] for each in looks}) == (20, {run["context"]["span_id"]})
+    known = {each["context"]["span_id"] for each in spans}
+    assert [each["name"] for each in spans if each["parent_id"] not in known] == ["tools/call execute_code"]
+    assert PERSON not in json.dumps(spans)

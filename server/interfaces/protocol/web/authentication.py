@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ....base.errors import AuditUnwritten
 from ....base.identity import BEARER, IDENTITY, Identity, Right, identity_in
 from ....base.lru import Lru
+from ....governance.access.code_grant import CodeGrant
 from ....governance.access.guesses import Guesses
 from ....governance.access.names import DEFAULT_RIGHTS
 from ....governance.access.verifier import Verifier, VerifierUnavailable
@@ -67,6 +68,11 @@ class Authentication:
         self._guesses = Guesses()
         self._accepted: Lru[bytes, bool] = Lru(ACCEPTED_MAX)
         """By digest: whether the line of its sign-in is kept."""
+
+    @property
+    def code_grant(self) -> CodeGrant | None:
+        """What signs people in by their browsers, where the issuer of tokens has that."""
+        return getattr(self._verifier, "code_grant", None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or say how to authenticate."""

@@ -127,7 +127,7 @@ class Background:
         """
         await self.journal.release(run_id)
         expires = self.work.now() + self.journal.life_of(request.caller.scope)
-        told = request_json(request)
+        told = request_json(replace(request, background=True))
         await self._ask(lambda store: store.put_parked(run_id, request.caller.scope, told, question, expires=expires))
         return await self.queued_state(run_id, request.caller.scope)
 

@@ -46,6 +46,13 @@ class Browser:
         self._until("Page.loadEventFired")
         return self.text
 
+    def follow(self, selector: str, pages: int = 1) -> str:
+        """Follow the link that a selector finds, over so many pages, and return the text of the last."""
+        self.run(f"document.querySelector({json.dumps(selector)}).click()")
+        for _ in range(pages):
+            self._until("Page.loadEventFired")
+        return self.text
+
     def fitted(self, width: int) -> int:
         """Make the page so many pixels wide, and return how many its content takes."""
         self._call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)
