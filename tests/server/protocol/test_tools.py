@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import anyio
+import pytest
 
 from ...waiting import until
 from ..conftest import Caller

@@ -159,7 +159,7 @@ def test_what_the_service_would_take_is_sent_and_integers_as_integers(
         ({"type": "boolean"}, "True", "Give true or false. Did you mean true?"),
         ({"type": "string"}, 7, 'Give a string. Did you mean "7"?'),
         ({"type": "array", "items": {"type": "string"}}, "a", 'Give a list. Did you mean ["a"]?'),
-        ({"multipleOf": 0.01}, 0.075, "Its schema is {\"multipleOf\": 0.01}."),
+        ({"multipleOf": 0.01}, 0.075, 'Its schema is {"multipleOf": 0.01}.'),
         ({"type": "array"}, 1, "Give a list. Did you mean [1]?"),
         ({"type": "object"}, '{"n": 4}', 'Give an object. Did you mean {"n": 4}?'),
         ({"enum": ["open", "shut"]}, "OPEN", 'Give one of "open", "shut". Did you mean "open"?'),
