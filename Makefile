@@ -199,6 +199,14 @@ bench-injection: $(VENV)-agentdojo/.installed ## AgentDojo's tasks, and its inje
 bench-search: setup ## How well tools are found, on the sets of CORPORA, beside SQLite and rapidfuzz
 	$(BIN)/python tests/benchmarks/search.py $(CORPORA)/search
 
+public-servers: .public/.installed ## Public MCP servers and OpenAPI documents by their real packages: the table of docs/internals/public-servers.md
+	$(BIN)/python -m tests.benchmarks.public_servers table .public
+
+.public/.installed: tests/benchmarks/public_servers.toml requirements/node.txt | setup
+	$(PIP) install --require-hashes -r requirements/node.txt
+	$(BIN)/python -m tests.benchmarks.public_servers install .public
+	@touch $@
+
 load: setup ## A server over HTTP under load: each figure beside its goal, in less than ten minutes (ARGS: --only)
 	$(BIN)/python -m tests.benchmarks.load $(ARGS)
 
@@ -283,4 +291,4 @@ upstreams: .upstreams/.installed ## The public MCP servers that the tests call
 
 clean: ## Remove what the targets made
 	rm -rf $(VENV) $(addprefix $(VENV)-,agentdojo science clients-mcp1 clients-mcp2 docs packaging plain) .venv-kubectl
-	rm -rf .bench .mcpb .conformance .py314 .upstreams .azurite .site .costs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .bench .public .mcpb .conformance .py314 .upstreams .azurite .site .costs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

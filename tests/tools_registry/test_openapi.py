@@ -483,6 +483,9 @@ async def test_a_document_cannot_send_the_headers_to_another_origin(shelter, tmp
             listed = await upstreams.list_tools("shelter")
             assert [tool["name"] for tool in listed.tools] == ["here"]
             assert [(each.tool, each.reason[:15]) for each in listed.left_out] == [("GET /x", "it is served at")]
+        shelter.document |= {"servers": [{"url": other.url.removeprefix("http:")}]}
+        async with attached(shelter, tmp_path, url=shelter.url) as upstreams:
+            assert [tool["name"] for tool in (await upstreams.list_tools("shelter")).tools] == ["away", "here"]
 
 
 async def test_redirects_are_followed_within_the_origin_by_reads_alone(shelter, tmp_path):

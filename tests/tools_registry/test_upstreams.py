@@ -215,7 +215,7 @@ async def test_an_idle_server_ends_and_is_started_again_when_it_is_called(tmp_pa
 
 
 async def test_a_server_that_is_not_ready_in_time_is_an_error_that_names_the_time(tmp_path):
-    servers = {"w": wire(tmp_path / "starts", "silent", connect_timeout_seconds=0.4)}
+    servers = {"w": wire(tmp_path / "starts", "silent", connect_timeout_seconds=0.4, call_timeout_seconds=0.1)}
     async with upstreams(tmp_path, servers) as running:
         with pytest.raises(ConnectFailed, match=r"not ready within 0\.4 seconds.*sealab servers test w"):
             await running.call("w", "echo", {})

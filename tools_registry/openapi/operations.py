@@ -219,6 +219,8 @@ class _OperationReader:
         if not servers:
             return self._base
         address = server_address(self._document, servers)
+        if _place(address) == _place(server_address(self._document, self._document.root.get("servers"))):
+            return self._base  # it says again where the whole is served, which the operator's url may replace
         if not is_within(address, self._base):
             raise UnusablePart(f"it is served at {address[:100]}, another origin than the rest")
         return address
@@ -259,6 +261,11 @@ class _OperationReader:
         if place is ParameterLocation.COOKIE:
             return "cookie" in self._given_headers
         return place is ParameterLocation.HEADER and name.lower() in (self._given_headers | _NOT_PARAMETERS | _NOT_SENT)
+
+
+def _place(address: str) -> str:
+    """Return what tells addresses apart that may leave out the scheme, or a slash at the end."""
+    return address[address.find("//") :].rstrip("/") if "//" in address else address
 
 
 def _arguments(

@@ -195,7 +195,8 @@ class UpstreamLink:
                     transport,
                     mode=self._options.era,
                     cache=None,
-                    read_timeout_seconds=self.config.call_timeout_seconds,
+                    # Calls have bounds of their own; of what goes before them the bound of connecting counts.
+                    read_timeout_seconds=max(self.config.call_timeout_seconds, self.config.connect_timeout_seconds),
                     client_info=Implementation(name="sealab", version=version("sealab")),
                     message_handler=self._on_message,
                     elicitation_callback=self._options.elicit,
