@@ -22,7 +22,7 @@ from .inverted_index import InvertedIndex
 from .name_index import NameIndex
 from .query_terms import Meaning, QueryTerms
 from .tokens import words
-from .vectors import Alignment, document_vectors, load_word_vectors
+from .vectors import Alignment, document_vectors, load_everyday_vectors, load_word_vectors
 from .vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -54,9 +54,10 @@ USAGE_WEIGHT = 0.5
 # asked, and mean something else. The more documents there are, the nearer one comes by chance. So chosen, 1 % of the
 # development queries find weak documents alone, and of nonsense 29 to 79 % (`tests/benchmarks/search.py`).
 FEW_DOCUMENTS = 400
-# Of 100 queries in other words over 60 skills this puts 60 first and 82 among three, and 68 and 89 with the groups of
-# `synonyms`; with the weight above and without the comparison word by word 43 and 72 (`test_other_words.py`).
-MEANING_WEIGHT_AMONG_FEW = 2.0
+# Of 100 queries in other words over 60 skills this puts 71 first and 89 among three; of 100 over 60 skills of other
+# trades, which were written before the ranking was chosen, 53 and 89. With the vectors of descriptions of tools alone
+# it was 68 and 89, and 40 and 71 (`test_other_words.py`).
+MEANING_WEIGHT_AMONG_FEW = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +114,8 @@ class SearchIndex:
         self._vocabulary = Vocabulary(columns.numbers, columns.surface, self._inverted.idf)
         self._companions = Companions(self._documents)
         self._meanings = document_vectors(self._vectors, columns.words, documents=count) if self._vectors else None
-        few = len(self._by_category) == 1 and count <= FEW_DOCUMENTS
-        self._alignment = Alignment(self._vectors, columns.words, documents=count) if self._vectors and few else None
+        few = vectors and len(self._by_category) == 1 and count <= FEW_DOCUMENTS
+        self._alignment = Alignment(load_everyday_vectors(), columns.words, documents=count) if few else None
 
     def __len__(self) -> int:
         return len(self._documents)
@@ -227,19 +228,20 @@ class SearchIndex:
         """Score by the cosine to the nearest clause: the median document has 0, the best `MEANING_WEIGHT` at most.
 
         Among few documents of one category, such as skills, each word of the query is also compared with each of
-        theirs, and all this counts more.
+        theirs, by vectors of everyday language, and all this counts more.
         """
         import numpy as np
 
         if self._vectors is None or self._meanings is None:
             return np.zeros(len(self._documents), np.float32)
-        asked = np.array([self._vectors.of_words(meaning.words) for meaning in meanings])
-        # Not `@`: so small a product gains nothing from threads of BLAS and waits for them when the machine is busy.
-        cosines = np.einsum("qd,nd->qn", asked, self._meanings).max(axis=0)
-        weight = MEANING_WEIGHT
         if self._alignment is not None:
             weight = MEANING_WEIGHT_AMONG_FEW
-            cosines = cosines + np.max([self._alignment.shares(meaning.words) for meaning in meanings], axis=0)
+            cosines = np.max([self._alignment.likeness(meaning.words) for meaning in meanings], axis=0)
+        else:
+            weight = MEANING_WEIGHT
+            asked = np.array([self._vectors.of_words(meaning.words) for meaning in meanings])
+            # Not `@`: so small a product gains nothing from threads of BLAS, and waits for them on a busy machine.
+            cosines = np.einsum("qd,nd->qn", asked, self._meanings).max(axis=0)
         best, middle = float(cosines.max()), float(np.median(cosines))
         scale = weight / max(best - middle, LEAST_DIFFERENCE)
         scores: Floats = np.maximum(cosines - np.float32(middle), 0) * np.float32(scale)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from importlib.resources import files
 from itertools import pairwise
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Numbers: TypeAlias = NDArray[np.int64]
 
 VECTORS = "wordvec64.npz"
+EVERYDAY_VECTORS = "wordvec128.npz"
 NEIGHBOURS = "neighbours.txt.gz"
 ROWS_AT_ONCE = 2000
 
@@ -79,6 +80,19 @@ def load_word_vectors() -> WordVectors:
     return WordVectors({word: number for number, word in enumerate(words)}, rows, near)
 
 
+@lru_cache(maxsize=1)
+def load_everyday_vectors() -> WordVectors:
+    """Read other vectors of the same words, once: slower, and better for what is no description of a tool."""
+    import numpy as np
+
+    with (
+        (files(__package__) / "data" / EVERYDAY_VECTORS).open("rb") as file,
+        np.load(file, allow_pickle=False) as arrays,
+    ):
+        rows = arrays["q"].astype(np.float32) * arrays["scale"]
+    return replace(load_word_vectors(), rows=rows)
+
+
 @dataclass(frozen=True, slots=True)
 class FieldWords:
     """The known words of one field over all documents: their numbers, how many each document has, and their weight."""
@@ -112,32 +126,35 @@ def document_vectors(vectors: WordVectors, fields: Sequence[FieldWords], *, docu
 class Alignment:
     """Compares each word of a query with all words of each document; for few documents, as it grows by their product.
 
-    Source: the recall of Zhang et al., *BERTScore: Evaluating Text Generation with BERT*, 2020, on word vectors.
+    Of two words of documents the rarer one counts more. Source: the recall of Zhang et al., *BERTScore: Evaluating Text
+    Generation with BERT*, 2020, on word vectors.
     """
 
     def __init__(self, vectors: WordVectors, fields: Sequence[FieldWords], *, documents: int) -> None:
         import numpy as np
 
         self._vectors = vectors
+        self._meanings = document_vectors(vectors, fields, documents=documents)
         words = np.concatenate([field.words for field in fields])
         each = np.concatenate([np.repeat(np.arange(documents), field.lengths) for field in fields])
-        order = np.argsort(each, kind="stable")
-        self._rows = _unit(vectors.rows[words[order]])
-        self._owners, self._starts = np.unique(each[order], return_index=True)
-        self._documents = documents
+        owners, words = np.unique(np.stack([each, words]), axis=1)
+        _, places, held = np.unique(words, return_inverse=True, return_counts=True)
+        rarity = np.sqrt(np.log1p(documents / held) / np.log1p(documents)).astype(np.float32)[places]
+        self._rows = _unit(vectors.rows[words]) * rarity[:, None]
+        self._owners, self._starts = np.unique(owners, return_index=True)
 
-    def shares(self, weights: Mapping[str, float]) -> Floats:
-        """Return for each document how much of the meaning of these words its own have, 0 to 1."""
+    def likeness(self, weights: Mapping[str, float]) -> Floats:
+        """Return for each document its cosine to these words, and how much of their meaning its own have, 0 to 1."""
         import numpy as np
 
         known = [word for word in weights if word in self._vectors.number]
-        found = np.zeros(self._documents, np.float32)
+        found: Floats = np.einsum("nd,d->n", self._meanings, self._vectors.of_words(weights))
         if known and len(self._owners):
             rows = self._vectors.rows[[self._vectors.number[word] for word in known]]
             worth = np.linalg.norm(rows, axis=1) * np.array([weights[word] for word in known], np.float32)
             likeness = np.einsum("qd,wd->qw", _unit(rows), self._rows)
             nearest = np.maximum.reduceat(likeness, self._starts, axis=1).clip(0)
-            found[self._owners] = worth @ nearest / worth.sum()
+            found[self._owners] += worth @ nearest / worth.sum()
         return found
 
 

@@ -246,9 +246,8 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO, *, of_skill:
     but not where it was `of_skill` already and ended well.
     """
     failed = report["error"]
-    lines = [f"{report['status']} in {_brief_ms(report['execution_time_ms'])} ms"]
-    if failed is not None or not of_skill:
-        lines[0] += f" (run {report['run_id']})"
+    named = "" if of_skill and failed is None else f" (run {report['run_id']})"
+    lines = [f"{report['status']} in {_brief_ms(report['execution_time_ms'])} ms{named}"]
     shown = _shown(report, form)
     if shown.result is not None:
         lines.append(f"result:{_NEW_LINE if _NEW_LINE in shown.result else ' '}{shown.result}")
