@@ -127,8 +127,8 @@ class RunSources:
         if not found.gives_orders:
             self.conversation.note(sighted, found)
             return
-        look = partial(_ordering, value, asked, self.conversation.digest)
-        self.conversation.note(sighted, found, await in_thread(Kind.ANSWERS, look, charged=False))
+        ordering = partial(_ordering, value, asked, self.conversation.digest)
+        self.conversation.note(sighted, found, await in_thread(Kind.ANSWERS, ordering, charged=False))
         self.orders[sighted.called] = None
 
     async def note_recorded(self, call: RecordedCall, at: float | None = None) -> None:
