@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from ....tools_registry.models import Tool
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
-_LINK = re.compile(r"(?:https?://|www\.)[^\s<>\"')]{1,500}(?<![.,;:!?])|[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{1,100}\b")
+_LINKED_CHARS_MAX = 100_000
+"""Characters of a text in which links and addresses are looked for."""
+_AROUND = "<>()[]\"'.,;:!?"
 _LINKS_MAX = 20
 """Links of one text that are looked for, the first ones."""
 _SEARCHES = frozenset({"keyword", "keywords", "q", "query", "search", "term", "terms"})
@@ -177,10 +179,12 @@ def _links(
     for name, value in arguments.items():
         if name in named or not isinstance(value, str):
             continue
-        for word in islice(_LINK.finditer(value), _LINKS_MAX):
-            origin = conversation.origin(word[0], session, program)
-            if origin.source is Source.TEXT and origin.is_exact:
-                told[name] = str(origin.clause(f"in {name},", word[0]))
+        words = (each.strip(_AROUND) for each in value[:_LINKED_CHARS_MAX].split())
+        links = (each for each in words if "@" in each or "://" in each or each[:4].lower() == "www.")
+        for link in islice(links, _LINKS_MAX):
+            origin = conversation.origin(link, session, program) if len(link) <= VALUE_CHARS_MAX else None
+            if origin is not None and origin.source is Source.TEXT and origin.is_exact:
+                told[name] = str(origin.clause(f"in {name},", link))
                 break
     return told
 
