@@ -34,7 +34,7 @@ TOOLS: Mapping[str, Rights] = MappingProxyType(
         "list_skills": (_R.SKILLS_READ,),
         "run_skill": (_R.SKILLS_READ, _R.RUN),
         "delete_skill": (_R.SKILLS_WRITE,),
-        "review_skills": (_R.SKILLS_READ, _R.SKILLS_WRITE),  # it says what skills hold and what to do about it
+        "review_skills": (_R.SKILLS_WRITE,),
         **dict.fromkeys(("add_schedule", "list_schedules", "remove_schedule"), (_R.SKILLS_WRITE,)),
         "sanitize_pii": _RUN,  # it computes, and fills the vault
         "restore_pii": (_R.PRIVACY_RESTORE,),

@@ -9,7 +9,6 @@ Imported only where it is on: it needs the extra `otel`.
 from __future__ import annotations
 
 import logging
-import os
 import re
 import threading
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
@@ -18,7 +17,6 @@ from functools import lru_cache
 from typing import Any
 
 from opentelemetry import context, propagate, trace
-from opentelemetry.environment_variables import OTEL_PROPAGATORS
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.metrics import Histogram
@@ -214,14 +212,8 @@ class Exporting:
         return propagate.extract(texts, context.get_current())
 
     def inject(self, carrier: MutableMapping[str, Any]) -> None:
-        """Put the trace context into a carrier.
-
-        What a client gave along as baggage is for whoever it knows: it goes on to upstream servers only where
-        OTEL_PROPAGATORS asks for it by name (W3C Baggage, privacy considerations).
-        """
+        """Put the trace context into a carrier, and the baggage as it came unless OTEL_PROPAGATORS leaves it out."""
         propagate.inject(carrier)
-        if "baggage" not in os.environ.get(OTEL_PROPAGATORS, ""):
-            carrier.pop("baggage", None)
 
 
 def _filter_all(name: str, quiet: logging.Filter) -> None:
