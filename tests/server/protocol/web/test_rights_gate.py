@@ -215,7 +215,7 @@ def test_a_token_that_may_write_skills_alone_saves_one_and_its_next_version(serv
     assert "needs the scope skills:read" in reads.text
     writes = author.call("save_skill", **{**saving, "tests": "open('x', 'w')"})
     assert "needs the scope files" in writes.text
-    assert "skills:read" in author.call("review_skills").text  # which says what skills hold
+    assert not author.call("review_skills").failed
 
 
 @pytest.mark.parametrize(("scope", "finds"), [("run,tools:read,skills:read", True), ("run,tools:read", False)])
