@@ -5,7 +5,7 @@ import signal
 import sys
 
 _YOUNG_OBJECTS = 20_000
-"""So many are made before Python looks for garbage among them: an import makes many more, and no garbage."""
+"""New objects before Python collects the youngest: an import makes many more, and none of them garbage."""
 
 
 def start() -> int:

@@ -71,7 +71,7 @@ __all__ = [
 
 SECONDS_PER_DAY = 86_400.0
 BRIEF_DAYS = 1.0
-"""How long values live at most whose owner is identified by a connection alone."""
+"""The longest that values live in a scope that is identified by a connection alone."""
 AUDIT_DAYS = 365
 """How long the audit remembers."""
 
@@ -80,7 +80,7 @@ SCOPE_VALUES_MAX = 12_000_000
 SCOPE_BYTES_MAX = 1024 * 1024 * 1024
 """Bytes that the values of a scope may have together."""
 BRIEF_VALUES_MAX = 2_000_000
-"""Values that a scope may have whose owner is identified by a connection alone."""
+"""Values that such a scope may have."""
 BRIEF_BYTES_MAX = 256 * 1024 * 1024
 """Bytes that these may have together."""
 

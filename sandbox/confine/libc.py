@@ -23,7 +23,7 @@ if sys.platform == "linux":
     _LIBC = ctypes.PyDLL(None, use_errno=True)
     _LIBC.syscall.restype = ctypes.c_long
     raw_syscall = _LIBC.syscall
-    """syscall(2) as it is: numbers below 2**31 or `c_long`, its answer not looked at, `failed` for when it is -1."""
+    """syscall(2): takes numbers below 2**31 or `c_long`; the caller checks for -1, and then raises `failed`."""
     _LIBC.prctl.restype = ctypes.c_int
     _LIBC.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
     # Those of every worker take small numbers, which need no conversion.

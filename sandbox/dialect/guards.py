@@ -558,7 +558,7 @@ def _mro_method(value: object, name: str) -> object:
 
 
 def _weak_references(obj: object, name: str) -> object:
-    """Return that a class has a place for weak references, and of no object what they are: some are the host's."""
+    """Return an empty property for a class with `__weakref__`, None for an object: its references may be the host's."""
     is_class = issubclass(type(obj), type)
     if not any(name in _own_dict(base) for base in _own_mro(obj if is_class else type(obj))):
         raise AttributeError(f"{type(obj).__name__!r} object has no attribute {name!r}")

@@ -21,7 +21,7 @@ class ToldWarnings:
         self._seen: dict[tuple[str, str], int] = {}
 
     def take_over(self) -> None:
-        """Bring warnings here that no code of its own takes."""
+        """Show warnings here, unless the code has a `showwarning` of its own."""
         warnings.showwarning = self._show  # type: ignore[assignment]  # called with what `warnings` calls it with
 
     def begin(self) -> None:
@@ -31,7 +31,7 @@ class ToldWarnings:
         warnings.simplefilter("default", append=True)
 
     def end(self) -> None:
-        """Note how many more there were than are shown."""
+        """Write to standard error how many different warnings were left out."""
         left_out = len(self._seen) - SHOWN_MAX
         if left_out > 0:
             GUEST.write_error(f"… {left_out} more different warnings\n")

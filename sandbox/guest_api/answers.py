@@ -78,7 +78,7 @@ AwaitableList.__name__, AwaitableText.__name__ = "list", "str"
 
 
 def answer_of(value: object) -> object:
-    """Return JSON with every object in it an `DocumentedObject`; lists are changed in place."""
+    """Return JSON with every object in it a `DocumentedObject`; lists are changed in place."""
     kind = type(value)
     if kind is dict:
         fields = cast("dict[str, object]", value)

@@ -178,7 +178,7 @@ class RunFolders:
             self._look_at_disk()
 
     def drop(self, watch: FolderWatch) -> None:
-        """Notify a watch no more."""
+        """Stop notifying a watch."""
         self._watches.discard(watch)
 
     def _look_at_disk(self) -> None:
@@ -284,7 +284,7 @@ class RunFolder:
             os.close(self.handle)
 
     def excess(self, pid: int | None) -> str | None:
-        """Return what is too much of it, or of what the stopped process `pid` holds without a name; else None."""
+        """Return which bound it, or the unlinked files that the stopped process `pid` holds, exceeds; else None."""
         with self._turn:  # its number must not be another's by then
             return None if self._closed else self._excess(_held(pid))
 

@@ -262,7 +262,7 @@ class ZygoteLauncher:
         return await forked
 
     async def _refresh(self, number: int) -> None:
-        """Show a worker the workspace anew. Those that ask while the zygote is at it share the next time."""
+        """Show a worker the workspace anew. Calls that come while the zygote does so share the next time."""
         if self._control is None or self._loop is None:
             raise WorkerLost("The sandbox's zygote has ended.")
         asked = self._refreshing.setdefault(number, deque())

@@ -73,7 +73,7 @@ class Zygotes:
             self._renewing = loop.create_task(self._renew())
 
     def outdate(self) -> None:
-        """Start a successor as soon as there is time, since it would be another one."""
+        """Start a successor at the next `renew_if_due`, since it would import more ahead of time."""
         self._outdated = True
 
     async def drop(self) -> None:

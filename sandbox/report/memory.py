@@ -63,7 +63,7 @@ def held(name: str, value: object) -> SessionVariable:
 
 
 def in_words(variables: tuple[SessionVariable, ...], least_bytes: int, most: int) -> str:
-    """Return the largest variables, from so many bytes on, in words."""
+    """Describe the largest variables, at most `most` of them, each of `least_bytes` or more."""
     told = []
     for each in variables[:most]:
         if each.bytes >= least_bytes:

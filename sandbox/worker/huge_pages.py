@@ -32,7 +32,7 @@ _POOL_BYTES = 1 << 14
 _POOL_HEADER_BYTES = 48
 _BLOCK_MAX = 512
 _POOLS_MAX = 4
-"""So many pools of a size may be filled in vain, where CPython lays out its pools in another way."""
+"""Pools of one size that are filled at most; where CPython lays out pools differently, none is recognized."""
 _SMALLEST: dict[int, Callable[[], object]] = {16: object, 32: partial(int, "1000")}
 
 _kept: list[object] = []

@@ -1,1 +1,1 @@
-"""Who may: identity, rights, policy, shares, sign-ins, and the audit log of it."""
+"""Who may: identity, rights, policy, shares, sign-ins, the questions to a user, and the audit log of it."""

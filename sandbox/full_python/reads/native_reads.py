@@ -316,7 +316,7 @@ def _with_authorizer(connect: Callable[..., sqlite3.Connection]) -> Callable[...
 
 
 def _judge(action: int, name: str | None, *_more: str | None) -> int:
-    """Report to the host what a database holds before it is attached; without, it is not."""
+    """Report to the host what a database holds before SQLite attaches it; if that fails, it is not attached."""
     if action != _ATTACH or not GUEST.tells_reads:
         return _OK
     try:

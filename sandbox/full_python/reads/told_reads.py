@@ -88,7 +88,7 @@ def is_own() -> bool:
 
 @contextmanager
 def as_own() -> Iterator[None]:
-    """Let this thread read for the host: nothing of it is reported."""
+    """Mark what this thread reads as reads for the host, which are not reported."""
     before, _OWN.reads = is_own(), True
     try:
         yield

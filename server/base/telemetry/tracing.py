@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Attributes = Mapping[str, str | int | float | bool]
 PART_SECONDS = 0.05
-"""From how long on a part of a run has a span, which costs about a tenth of a millisecond until it is sent."""
+"""Parts of a run that took this long get a span, which costs about a tenth of a millisecond until it is sent."""
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_{}_ENDPOINT")
 _LOG = logging.getLogger(__name__)
 

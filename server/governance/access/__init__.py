@@ -1,1 +1,1 @@
-"""Who is calling: what tells whom a bearer token stands for, and what asks for one."""
+"""Signs callers in to this server: whom a bearer token stands for, and what asks for one."""

@@ -24,7 +24,7 @@ _HINTS = (
 )
 """Each phrase has one of these, or the word `ai`: it is looked for around them alone, in a tenth of the time."""
 _PHRASE_CHARS = 200
-"""More than a phrase has."""
+"""Longer than any phrase."""
 _ADDRESSED = re.compile(
     r"""
     \b(?:ignore|disregard|forget|override)\s(?:(?:all|any|of|the|your|my)\s){0,4}

@@ -210,7 +210,7 @@ def _after_orders(
 
 
 def _stops(profile: Profile, argument: JudgedArgument, *, reads: bool) -> bool:
-    """Return whether a profile minds a doubtful argument; of a call that reads, `careful` one that a text ordered."""
+    """Return whether a profile stops a doubtful argument; of a read, `careful` only what a text with orders names."""
     if profile is Profile.CAREFUL and reads:
         return argument.origin.is_ordered
     return profile is not Profile.OPEN

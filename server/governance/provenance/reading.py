@@ -165,7 +165,7 @@ def read(value: Json, digest: Digest, *, is_text: bool = False, is_glanced: bool
 
 
 def glanced(text: str) -> Found:
-    """Return what a text is, without what it names: whether it is more than one word, and gives orders."""
+    """Return whether a text is more than one word, and whether it gives orders; what it names is not read."""
     is_prose = " " in text or "\n" in text
     return Found(has_text=is_prose, gives_orders=is_prose and gives_orders(text))
 

@@ -37,7 +37,7 @@ ANSWERS_MAX = 10_000
 UNREAD_CHARS_MAX = 1_000_000
 """Characters of texts that a conversation has not read yet: most runs write to nobody, and need no look."""
 _UNREAD_LEAST = 500
-"""What a shorter one counts as."""
+"""Characters that a shorter text counts as."""
 RUNS_MAX = 1_000
 """Runs of a conversation that are not read from the journal again."""
 _LOOK_SECONDS = 600.0
@@ -110,7 +110,7 @@ class Origin:
     """Whether it stands in a text that gives orders to an assistant, in a field too or not."""
 
     def clause(self, name: str, value: object) -> str | None:
-        """Return a clause that an argument stands in a text, the value whole; None where that says nothing."""
+        """Return a clause that says in which text an argument stands, its value whole; None where there is none."""
         said = f"{name} {json.dumps(value, ensure_ascii=False)}"
         line = (f", line {self.line}" if self.line else "") + (f", {GIVES_ORDERS}" if self.is_ordered else "")
         if self.source is not Source.TEXT:

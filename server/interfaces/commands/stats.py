@@ -1,4 +1,4 @@
-"""`sealab stats`: what runs used: CPU seconds and tokens, the tokens of direct calls, and which tools failed."""
+"""`sealab stats`: CPU seconds and tokens of runs, the tokens of direct calls, and which tools failed."""
 
 from __future__ import annotations
 

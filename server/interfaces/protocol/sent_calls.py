@@ -191,7 +191,7 @@ class EarlierCalls:
         return await self._ask(lambda store: store.keep_sent(scope, mark, run_id, ran=ran))
 
     async def forget(self, sent: SentCall) -> None:
-        """Make a call new once more, of which nothing ran."""
+        """Forget a call of which nothing ran, so that it counts as new."""
         scope, mark, run_id = sent.caller.scope, _digest(str(sent.key)), str(sent.run_id)
         await self._ask(lambda store: store.forget_sent(scope, mark, run_id))
 

@@ -46,19 +46,19 @@ _LOG = logging.getLogger(__name__)
 SCOPES_MAX = 10_000
 """Scopes of which anything is held in memory; an empty one takes a kilobyte."""
 KNOWN_IN_ALL_MAX = 200_000
-"""Known values of all these scopes; beyond, the scopes that were not asked for longest are read again when they are."""
+"""Known values of all scopes; beyond it, the scopes unused for longest are dropped, and read again when used."""
 _COUNT_EVERY = 64
 """Calls after which the known values of all scopes are counted again."""
 FOUND_MAX = 4096
 """Detections that are remembered: where something was found and of what type, never what."""
 FOUND_SPANS_MAX = 5_000
-"""Detections with more leaves and places than this are not."""
+"""Larger detections, in leaves plus places, are not remembered."""
 FOUND_IN_ALL_MAX = 300_000
 """Leaves and places of all that are remembered."""
 LEARNED_IN_ALL_MAX = 16_000_000
 """Values of all scopes that are known by their hashes; beyond, the scopes that were not asked for longest forget."""
 _ENCODED_LEAST = 8
-"""Characters that base64 says, from which on these are looked through as any text is."""
+"""Decoded base64 of at least this many characters is looked through as any text is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class Sanitizer:
             return self._hide(scope, [WrittenSheet(text, leaves, notation)])
 
     def _piece(self, scope: str, part: Part, run_tokens: RunTokens | None) -> Sheet | GridPart:
-        """Return a part ready to be worked on: as a grid, where it is one that was not hidden already."""
+        """Return a part as a grid, where it is one that was not hidden before, else as a sheet."""
         if not isinstance(part, Text) or (run_tokens is not None and run_tokens.values is not None):
             return sheet_of(part)
         grid = grid_of(part.text)
@@ -317,7 +317,7 @@ class Sanitizer:
             ]
 
     def _resolved(self, scope: str, mentions: Sequence[Mention]) -> Mapping[str, VaultEntry]:
-        """Return the entries of tokens; whoever gets their values may show or pass them on, so these are known then."""
+        """Return the entries of tokens, and know their values from now on: whoever gets them may show them."""
         entries = self._vault.resolve(scope, {mention.token for mention in mentions if mention.token})
         self._scope(scope).meet(entries.values())
         return entries

@@ -1,1 +1,1 @@
-"""Answers what running code asks of the host."""
+"""Answers what running code asks of the host, and asks the user first where a call needs a yes."""

@@ -46,7 +46,7 @@ ASPECTS: tuple[type[Aspect], ...] = (
     *(Observed, Journaled, Filtered, Sourced, Counted, Audited),
     *(TakenHome, Reported, Shared, OddAnswers),
 )
-"""What goes with every run, outermost first: these begin in this order, and end in the other."""
+"""The aspects of every run, outermost first: they begin in this order and end in the reverse."""
 
 
 async def execute(

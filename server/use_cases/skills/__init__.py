@@ -1,1 +1,1 @@
-"""Saves, finds, runs, tests and ships skills."""
+"""Saves, finds, runs, schedules, tests and ships skills."""

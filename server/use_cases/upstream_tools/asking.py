@@ -39,7 +39,7 @@ class Asking:
         return server in self._tasks
 
     def close(self) -> None:
-        """Wait for no answer any more."""
+        """Cancel the questions that are under way."""
         for task in self._tasks.values():
             task.cancel()
 
@@ -100,7 +100,7 @@ class Asking:
 
     @asynccontextmanager
     async def _asks_alone(self, wired: Wired, server: str, owner: SignInOwner) -> AsyncIterator[bool]:
-        """Let one of several servers ask what an upstream server has that never said so; give whether one has asked."""
+        """Let one sealab server at a time ask a server that was never listed; yield whether another has listed it."""
         if not self._shared.is_shared or wired.catalog.is_listed(server) or owner != OPERATOR:
             yield False
             return

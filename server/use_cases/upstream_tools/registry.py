@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from ...governance.sign_ins.sign_ins import SignIns
 
 LOOK_SECONDS = 0.5
-"""How long what was found holds for one question or call."""
+"""Seconds for which one look at files and shared state serves a question or a call."""
 
 INDEX_SECONDS = 2.0
 """How long a search waits for a new index where there is an old one."""

@@ -59,7 +59,7 @@ def alone(items: Iterable[Any]) -> Iterator[Any]:
 
 
 def _make_encoder(markers: dict[int, object] | None, /, *arguments: object) -> object:
-    """Make C look for circles, also where it was not asked to: then it holds what it is at work on."""
+    """Make a C encoder that always checks for circles: the check holds a reference to each object being encoded."""
     return _make_in_c({} if markers is None else markers, *arguments)
 
 
