@@ -167,6 +167,7 @@ async def test_a_run_that_asks_for_much_work_of_a_kind_waits_for_itself_alone(ki
 
 
 async def test_no_more_work_of_a_kind_waits_than_may_and_none_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    # No server of this process searches now, where one may write to its database at any time.
     monkeypatch.setattr(host_work, "_EXECUTORS", {})
     monkeypatch.setattr(host_work, "QUEUE_MAX", 2)
     monkeypatch.setattr(host_work, "QUEUE_SECONDS", 0.1)
@@ -176,20 +177,20 @@ async def test_no_more_work_of_a_kind_waits_than_may_and_none_for_longer(monkeyp
         begun.release()
         return release.wait()
 
-    stuck = [asyncio.create_task(in_thread(Kind.DATABASE, hang)) for _ in range(THREADS[Kind.DATABASE])]
+    stuck = [asyncio.create_task(in_thread(Kind.SEARCH, hang)) for _ in range(THREADS[Kind.SEARCH])]
     for _ in stuck:
         await asyncio.to_thread(begun.acquire)
     try:
-        waiting = [asyncio.create_task(in_thread(Kind.DATABASE, pytest.fail)) for _ in range(2)]
+        waiting = [asyncio.create_task(in_thread(Kind.SEARCH, pytest.fail)) for _ in range(2)]
         await asyncio.sleep(0)
-        with pytest.raises(HostWorkBusy, match=r"2 calls wait for the server's database, as many as may\. Try again"):
-            await in_thread(Kind.DATABASE, pytest.fail)
+        with pytest.raises(HostWorkBusy, match=r"2 calls wait for the server's search, as many as may\. Try again"):
+            await in_thread(Kind.SEARCH, pytest.fail)
         for each in waiting:
             with pytest.raises(HostWorkBusy, match=r"busy with other calls for 0\.1 seconds, so nothing was done"):
                 await each
         assert not await host_work.settled(0.05)
         monkeypatch.setattr(host_work, "QUEUE_SECONDS", 60)
-        cancelled = asyncio.create_task(in_thread(Kind.DATABASE, pytest.fail))
+        cancelled = asyncio.create_task(in_thread(Kind.SEARCH, pytest.fail))
         await asyncio.sleep(0)
         cancelled.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -22,7 +22,6 @@ from ....sandbox.job import Isolation
 from ...base.errors import Exit, UsageError
 from ...base.home import find_home
 from ...base.startup.package_names import misnamed
-from ...use_cases.runs.isolations import NO_IMAGE, allowed_isolations, chosen_image
 from .command import AuditedAs, Group
 from .terminal import Here, Output, print_error
 
@@ -152,7 +151,8 @@ async def status(here: Here) -> Output:
 
 async def _status_of(here: Here) -> ContainerStatus:
     """Run a container, if there is an image for it, and see."""
-    from ....sandbox.container import engine, image
+    from ....sandbox.container import engine, image  # which only Linux has all of
+    from ...use_cases.runs.isolations import NO_IMAGE, allowed_isolations, chosen_image
 
     home, settings = here.home, here.settings
     chosen = chosen_image(settings, home)

@@ -333,7 +333,7 @@ async def _shown(asked: _Asked, view: View) -> Response:
     for page in PAGES:
         if (found := page.path.fullmatch(asked.path)) is not None:
             if not page.is_for(view):
-                return asked.refusal(403, _lacking(page.needs, any_of=not page.all_of), view)
+                return asked.refusal(403, _lacking(page.needs, any_of=True), view)
             data = await page.shows(view := replace(view, named=found.groupdict()))
             return await _page(asked, view, page.template, data, page.title)
     return asked.refusal(404, "There is no such page.", view)

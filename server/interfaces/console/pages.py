@@ -53,7 +53,7 @@ _OF_SERVER = ("disk", "shares")
 class Page:
     """One page: where it is, its template and title, who may see it, and what makes what it shows.
 
-    It takes any of `needs`, or `all_of` them; one `of_operator` the operator's right. What has a title in the menu is
+    It takes any of `needs`; one `of_operator` the operator's right. What has a title in the menu is
     `listed` there.
     """
 
@@ -64,13 +64,12 @@ class Page:
     shows: Callable[[View], Awaitable[Data]]
     of_operator: bool = False
     menu: str = ""
-    all_of: bool = False
 
     def is_for(self, view: View) -> bool:
         """Return whether its viewer may see it."""
         if self.of_operator:
             return view.viewer.is_operator
-        return (all if self.all_of else any)(map(view.viewer.identity.may, self.needs))
+        return any(map(view.viewer.identity.may, self.needs))
 
 
 async def _now(view: View) -> Data:
@@ -321,7 +320,7 @@ PAGES = (
     _page("servers", "Servers", _ADMIN, _servers, of_operator=True),
     _page("skills", "Skills", (Right.SKILLS_READ,), _skills),
     _page(r"skills/(?P<skill>[^/]{1,200})", "Skill", (Right.SKILLS_READ,), _skill),
-    _page("review", "Review", TOOLS["review_skills"], _review, all_of=True),
+    _page("review", "Review", TOOLS["review_skills"], _review),
     _page("schedules", "Schedules", TOOLS["list_schedules"], _schedules),
     _page("privacy", "Privacy", _ADMIN, _privacy),
     _page("stats", "Use", _ADMIN, _stats),

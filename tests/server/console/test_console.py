@@ -336,7 +336,7 @@ def saved(team: Team, name: str, skill: str, code: str = "", **more: object) -> 
     assert not (told := team.agent(name).call("save_skill", name=skill, code=code, **more)).failed, told.said
 
 
-def test_what_the_review_proposes_is_archived_and_restored_by_who_may_read_and_write_skills(team: Team) -> None:
+def test_what_the_review_proposes_is_archived_and_restored_by_who_may_write_skills(team: Team) -> None:
     for skill in ("turned", "turned_round"):
         saved(team, "ann", skill, force=True)
     saved(team, "operator", "published", tags=["shared"])
@@ -347,10 +347,10 @@ def test_what_the_review_proposes_is_archived_and_restored_by_who_may_read_and_w
     assert what_runs(person.page("/review")) == []
     archive = f"/skills/{found['name']}/archive"
     assert f'action="/console{archive}"' in person.page("/review")
-    for name in ("writer", "reader"):
-        lesser = team.member(name)
-        assert lesser.opened("/review").status_code == 403
-        assert lesser.sent(archive, {}, mark=mark_of(lesser)).status_code == 403
+    assert team.member("writer").opened("/review").status_code == 200
+    reader = team.member("reader")
+    assert reader.opened("/review").status_code == 403
+    assert reader.sent(archive, {}, mark=mark_of(reader)).status_code == 403
     assert person.sent(archive, {}, mark="0" * 64).status_code == 403
     assert person.sent("/skills/published/archive", {}, **JSON).status_code == 404  # it is the operator's
     assert person.sent(archive, {}).headers["location"] == "/console/review"

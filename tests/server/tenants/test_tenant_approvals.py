@@ -13,6 +13,7 @@ from sealab.server.governance.caller import Caller
 from sealab.server.governance.questions import NO
 from sealab.server.interfaces.protocol.serving import mcp_server
 from sealab.server.use_cases.runs.background.background import Background, RunAccess
+from sealab.server.use_cases.runs.background.background_reports import RunState
 from sealab.server.use_cases.runs.request import CodeRequest
 from sealab.skills_db.errors import JournalNotFound
 
@@ -22,6 +23,7 @@ from .team import Member, Reply, team_server, token, told
 from .test_tenants import alice, opened
 
 CODE = "answer = await call_tool('notes.send', {'text': 'quetzal'})\nprint('quetzal', answer)"
+MATE = Caller("principal mate", identity=Identity("acme", "mate", frozenset({Right.RUN, Right.APPROVE})))
 
 
 def test_a_question_is_answered_by_who_may_and_the_report_is_shown_to_who_may(tmp_path: Path) -> None:
@@ -85,15 +87,18 @@ async def test_who_may_only_answer_is_shown_the_question_while_it_waits_and_noth
     async with opened(home) as tenants, tenants.using("acme") as acme:
         background = acme.app.background
         submitted = await background.submit(CodeRequest(f"progress(0.5, 'quetzal')\n{CODE}", caller=alice("acme")))
-        run_id, mate = submitted.run_id, "principal mate"
+        run_id = submitted.run_id
+
+        async def seen_by_mate() -> RunState:
+            return await background.reached(run_id, await background.reach(run_id, MATE), MATE)
 
         asked = await question_of(background, run_id)
-        seen = await background.waiting(run_id, mate)
+        seen = await seen_by_mate()
         assert (seen.approval, seen.execution, seen.progress) == (asked, None, None)
         assert await background.answer(asked, NO, None, by=None)
         for _ in range(2):  # whether or not it has ended meanwhile
             with pytest.raises(JournalNotFound, match="You have no run"):
-                await background.waiting(run_id, mate)
+                await seen_by_mate()
             await background.state(run_id, alice("acme").scope, wait_seconds=30)
 
 
@@ -118,8 +123,7 @@ async def test_get_run_shows_no_report_of_another_whose_question_is_answered_mea
         submitted = await background.submit(CodeRequest(f"print('quetzal')\n{CODE}", caller=alice("acme")))
         await question_of(background, submitted.run_id)
         monkeypatch.setattr(Background, "reach", answered_after)
-        mate = Caller("principal mate", identity=Identity("acme", "mate", frozenset({Right.RUN, Right.APPROVE})))
-        monkeypatch.setattr("sealab.server.interfaces.protocol.background_tools.caller_of", lambda _ctx: mate)
+        monkeypatch.setattr("sealab.server.interfaces.protocol.background_tools.caller_of", lambda _ctx: MATE)
         async with Client(mcp_server(acme.app)) as client:
             answer = await client.call_tool("get_run", {"run_id": submitted.run_id, "wait_seconds": 20})
         assert answer.is_error
