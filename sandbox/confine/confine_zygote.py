@@ -63,6 +63,7 @@ def prepare(
             pinned=held is processors.HeldBy.AFFINITY,
             packages=packages,
         )
+        ready = () if plan.scratch_bytes else confine_worker.calls(plan)
     except OSError as error:
         raise LevelMissing(
             f"A worker cannot be confined as planned: {error}. Run `sealab doctor` to see what this machine offers."
@@ -70,7 +71,6 @@ def prepare(
     more = (*(("cgroup",) if grouped else ()), *((processors.LAYER,) if held else ()))
     if plan.filter is not None:
         plan.filter.make_ahead()
-    ready = () if plan.scratch_bytes else confine_worker.calls(plan)
     return replace(plan, layers=(*plan.layers, *more), calls=ready)
 
 

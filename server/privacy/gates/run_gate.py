@@ -219,7 +219,11 @@ class Gate:
                     await self.learned()
                 except PrivacyFailed as failed:
                     raise HostCallError(f"Nothing was done. {failed}", type="ToolError") from failed
-            answered = await calls(replace(call, arguments=arguments))
+            try:
+                answered = await calls(replace(call, arguments=arguments))
+            except HostCallError as error:  # what a tool answered beside its failure is data too
+                await self._learn_from(name, arguments, cast("Json", error.details), "")
+                raise
             given = answered.value
             packed = _packed_path(name, arguments, given)
             if packed is not None:

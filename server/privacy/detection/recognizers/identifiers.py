@@ -170,13 +170,15 @@ def _number(kind: _Kind, text: str, at: int) -> Iterator[Finding]:
 def _is_clouds(text: str, bridge: re.Match[str], value: re.Match[str]) -> bool:
     return _CLOUD.fullmatch(value[1]) is not None and (
         "id" in bridge[0].lower()
-        or _CLOUDS.search(text, max(0, bridge.start() - _NEAR), value.end() + _NEAR) is not None
+        or _CLOUDS.search(text, max(0, bridge.start() - _NEAR), bridge.start()) is not None
+        or _CLOUDS_AFTER.match(text, value.end()) is not None
     )
 
 
 _CLOUD = re.compile(r"\d{12}")
 """The id of an account of a cloud."""
-_CLOUDS, _NEAR = re.compile(r"arn:aws|\b(?:AWS|aws|IAM|iam|sts|s3)\b"), 80
+_CLOUDS, _NEAR = re.compile(r"(?:\b(?:AWS|aws|IAM|iam)\b|arn:aws:)[^\n]{0,12}\baccounts?\Z"), 24
+_CLOUDS_AFTER = re.compile(r" (?:in|\() ?(?:us|eu|ap|sa|ca|me|af)-[a-z]{4,9}-\d\b| sts:| iam:|:role/|:user/")
 _MONTHS = r"[^\W\d_]{2,16}\.?"
 _DATE = re.compile(
     rf"(?<![A-Za-z0-9./-])(?:\d{{1,4}}[-/.]\d{{1,2}}[-/.]\d{{1,4}}|\d{{1,2}}\.?(?:st|nd|rd|th)?(?: of| de)? {_MONTHS},?(?: de| del)? \d{{4}}|{_MONTHS} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}"

@@ -80,6 +80,7 @@ _POSTER = re.compile(r"(?m)^([a-z]{2,24}[._][a-z]{2,24})(?= {1,4}\d{1,2}:\d\d(?:
 _OF_PAGES = frozenset(
     "edit new add delete remove profile settings list view show create update search login sign export import invite".split()
 )
+_NO_PERSONS_PAGE = PLAIN_WORDS | _OF_PAGES
 _HASHED = re.compile(r"(?<![\w.-])([A-Za-z][\w.-]{2,31}):(?=\$[0-9a-z]{1,5}\$)")
 _SUDO = re.compile(r"(?<!\w)sudo(?:\[\d{1,7}\])?:[ ]{1,6}([a-z][\w.-]{2,31})[ ]:")
 _ACCESS_LOG = re.compile(r"(?m)^[\da-fA-F.:]{7,39} [\w.-]{1,30} ([A-Za-z][\w.@-]{2,40}) \[\d\d/\w{3}/\d{4}:")
@@ -117,7 +118,7 @@ def accounts(text: str) -> Iterator[Finding]:
                 yield Finding(*match.span(1), PiiType.USERNAME, score)
     for pattern, mark in ((_PERSONS_PAGE, "/"), (_POSTER, ":")):
         for match in pattern.finditer(text) if mark in text else ():
-            if not (PLAIN_WORDS | _OF_PAGES).intersection(re.split("[._-]", match[1])):
+            if not _NO_PERSONS_PAGE.intersection(re.split("[._-]", match[1])):
                 yield Finding(*match.span(1), PiiType.USERNAME, 0.6)
 
 

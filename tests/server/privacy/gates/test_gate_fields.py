@@ -13,6 +13,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
+from sealab.sandbox.errors import HostCallError
 from sealab.sandbox.job import Failure, Outcome, Status
 from sealab.server.base.database import HomeDatabase
 from sealab.server.base.errors import PrivacyFailed
@@ -170,3 +171,22 @@ async def test_a_message_a_question_and_a_call_wait_for_what_the_code_was_given_
     assert all(each.startswith("now [PERSON_") for each in seen)
     await answer("call_tool", {"name": "Quirin"})
     assert await answer("sanitize_pii", {"content": "Quirin Ostermaixc"}) == 0
+
+
+async def test_what_a_tool_answers_beside_its_failure_is_learned_too(gate: Gate) -> None:
+    async def calls(_call: HostCall) -> Answer:
+        raise HostCallError(
+            "No.", type="ToolError", details={"structured": {"customer_name": "qyrrh zvantek"}, "content": []}
+        )
+
+    seen: list[str] = []
+
+    async def shown(_done: float, _total: float | None, message: str) -> None:
+        seen.append(message)
+
+    report = gate.hiding_progress(shown)
+    assert report is not None
+    with pytest.raises(HostCallError):
+        await gate.around(calls)(HostCall("call_tool", {"name": "crm.find"}))
+    await report(0.5, 1.0, "now qyrrh zvantek")
+    assert "qyrrh zvantek" not in seen[0]
