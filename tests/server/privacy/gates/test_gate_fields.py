@@ -176,7 +176,7 @@ async def test_a_message_a_question_and_a_call_wait_for_what_the_code_was_given_
 async def test_what_a_tool_answers_beside_its_failure_is_learned_too(gate: Gate) -> None:
     async def calls(_call: HostCall) -> Answer:
         raise HostCallError(
-            "No.", type="ToolError", details={"structured": {"customer_name": "qyrrh zvantek"}, "content": []}
+            "No.", type="ToolError", details={"structured": {"customer_name": "Qyrrh Zvantek"}, "content": []}
         )
 
     seen: list[str] = []
@@ -188,5 +188,5 @@ async def test_what_a_tool_answers_beside_its_failure_is_learned_too(gate: Gate)
     assert report is not None
     with pytest.raises(HostCallError):
         await gate.around(calls)(HostCall("call_tool", {"name": "crm.find"}))
-    await report(0.5, 1.0, "now qyrrh zvantek")
-    assert "qyrrh zvantek" not in seen[0]
+    await report(0.5, 1.0, "now Qyrrh Zvantek")
+    assert "Qyrrh Zvantek" not in seen[0]
