@@ -120,10 +120,11 @@ class RunSources:
         elif name in _FILES:
             tool, asked, is_text = "read_file", {"filename": arguments.get("filename")}, True
             value = _text_of(value, arguments)
-        sighted = Sighted(shown_call(tool or name, asked), self.run_id, self.session, time.time() if at is None else at)
-        look = partial(_looked_at, value, asked, sighted.called, self.conversation.digest, is_text=is_text)
+        at = time.time() if at is None else at
+        look = partial(_looked_at, value, tool or name, asked, self.conversation.digest, is_text=is_text)
         is_small = is_light(cast("Json", [value, asked]))
-        found, unread = look() if is_small else await in_thread(Kind.ANSWERS, look, charged=False)
+        called, found, unread = look() if is_small else await in_thread(Kind.ANSWERS, look, charged=False)
+        sighted = Sighted(called, self.run_id, self.session, at)
         if found.gives_orders:
             self.orders[sighted.called] = None
         if unread is None:
@@ -239,15 +240,16 @@ def text_of(*texts: str, values: Sequence[Json] = ()) -> Callable[[str], bool]:
 
 
 def _looked_at(
-    value: Json, asked: Mapping[str, Json], called: str, digest: Digest, *, is_text: bool
-) -> tuple[Found, Unread | None]:
-    """Return what an answer names; of a text without orders, what it looks like, and what reads it later."""
+    value: Json, tool: str, asked: Mapping[str, Json], digest: Digest, *, is_text: bool
+) -> tuple[str, Found, Unread | None]:
+    """Return a call as it is shown and what its answer names; of a text without orders what reads it later, too."""
+    called = shown_call(tool, asked)
     forms = (form for each in leaves(dict(asked)) for form in (loose(str(each)), number(each)))
     given = frozenset(digest(form) for form in forms if form is not None)
     if isinstance(value, str) and not (found := glanced(value)).gives_orders:
         look = partial(_new_in, value, given, digest, is_text=is_text, is_glanced=True)
-        return found, Unread.of(called, value, given, digest, look)
-    return _new_in(value, given, digest, is_text=is_text), None
+        return called, found, Unread.of(called, value, given, digest, look)
+    return called, _new_in(value, given, digest, is_text=is_text), None
 
 
 def _new_in(value: Json, given: Collection[int], digest: Digest, *, is_text: bool, is_glanced: bool = False) -> Found:
