@@ -52,6 +52,7 @@ CATCH_UP_SECONDS = 30.0
 _PART_LEAST = 4
 _PARTS_MAX = 64
 _SHOWN_CHARS = 60
+_SHOWN_TOOL_CHARS = 300
 _ITEMS_MAX = 1000
 _ITEMS_A_CHECK = 10
 """Values between two checkpoints: each may be looked for in a program of megabytes."""
@@ -131,6 +132,7 @@ class Origin:
 def shown_call(tool: str, arguments: Mapping[str, Json]) -> str:
     """Return a call as a clause names it: `bank.read_file("bill.txt")`; of what is longer, its beginning."""
     told = ", ".join(json.dumps(each, ensure_ascii=False) for each in [*arguments.values()][:3])
+    tool = tool if len(tool) <= _SHOWN_TOOL_CHARS else tool[:_SHOWN_TOOL_CHARS] + "…"  # a program may name anything
     return f"{tool}({told if len(told) <= _SHOWN_CHARS else told[:_SHOWN_CHARS] + '…'})"
 
 
@@ -160,7 +162,8 @@ class Conversation:
     """What one caller read and wrote. Changed from one thread at a time; others may look values up meanwhile.
 
     Of values it keeps keyed hashes. As plain text it keeps the calls as they are shown, and texts that wait to be read:
-    both until their run is erased, or until the window has passed and a run of the home begins (`drop_before`).
+    both until their run is erased, or until the window has passed: with each run of the home that begins, one
+    conversation drops what is old (`drop_before`), but what a session was given that is at work.
     """
 
     def __init__(self, key: bytes, bound: Callable[[], Awaitable[None]]) -> None:

@@ -219,6 +219,7 @@ def test_what_stands_beside_orders_is_found_however_much_stands_around(
 def test_a_call_is_shown_in_short() -> None:
     assert shown_call("bank.read_file", {"path": "bill.txt"}) == 'bank.read_file("bill.txt")'
     assert len(shown_call("bank.read_file", {"path": "x" * 1000})) < 100
+    assert len(shown_call("x" * 10_000, {})) < 400
 
 
 @pytest.mark.parametrize(
