@@ -528,8 +528,11 @@ def _drop_oldest(kept: dict[_K, _V], most: int) -> bool:
 
 
 def _without(sighted: Mapping[int, tuple[_Place, _Place]], gone: Collection[int]) -> dict[int, tuple[_Place, _Place]]:
-    left = ((each, [place for place in places if place[0] not in gone]) for each, places in sighted.items())
-    return {each: (places[0], places[-1]) for each, places in left if places}
+    left = (
+        (each, last if first[0] in gone else first, first if last[0] in gone else last)
+        for each, (first, last) in sighted.items()
+    )
+    return {each: (first, last) for each, first, last in left if first[0] not in gone}
 
 
 def _form(value: object) -> bytes:
