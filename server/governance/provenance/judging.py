@@ -15,6 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from ....sandbox.job import Json
+from ...base.host_work import checked
 from ...base.settings import Profile
 from ..questions import NAMING_CHARS_MAX, quoted
 from .parties import SUMS, VALUE_CHARS_MAX, identifying, parts_of
@@ -30,7 +31,7 @@ _LINKED_CHARS_MAX = 100_000
 """Characters of a text in which links and addresses are looked for."""
 _AROUND = "<>()[]\"'.,;:!?"
 _LINKS_MAX = 20
-"""Links of one text that are looked for, the first ones."""
+"""Links in the texts of one call that are looked for, the first ones."""
 _SEARCHES = frozenset({"keyword", "keywords", "q", "query", "search", "term", "terms"})
 
 
@@ -176,17 +177,18 @@ def _links(
     """Return which link or address within a text for people, such as the body of a mail, is known only from a text."""
     named = {each.name for each in found}
     told: dict[str, str] = {}
-    for name, value in arguments.items():
-        if name in named or not isinstance(value, str):
-            continue
-        words = (each.strip(_AROUND) for each in value[:_LINKED_CHARS_MAX].split())
-        links = (each for each in words if "@" in each or "://" in each or each[:4].lower() == "www.")
-        for link in islice(links, _LINKS_MAX):
-            origin = conversation.origin(link, session, program) if len(link) <= VALUE_CHARS_MAX else None
-            if origin is not None and origin.source is Source.TEXT and origin.is_exact:
-                told[name] = str(origin.clause(f"in {name},", link))
-                break
+    texts = ((name, text) for name, text in arguments.items() if name not in named and isinstance(text, str))
+    words = ((name, word.strip(_AROUND)) for name, text in texts for word in text[:_LINKED_CHARS_MAX].split())
+    links = (each for each in checked(words) if each[0] not in told and _is_link(each[1]))
+    for name, link in checked(islice(links, _LINKS_MAX), every=1):
+        origin = conversation.origin(link, session, program) if len(link) <= VALUE_CHARS_MAX else None
+        if origin is not None and origin.source is Source.TEXT and origin.is_exact:
+            told[name] = str(origin.clause(f"in {name},", link))
     return told
+
+
+def _is_link(word: str) -> bool:
+    return "@" in word or "://" in word or word[:4].lower() == "www."
 
 
 def _after_orders(

@@ -22,6 +22,7 @@ from functools import lru_cache
 from urllib.parse import unquote
 
 from ....sandbox.job import Json
+from ...base.host_work import checked
 from .instructions import gives_orders
 from .parties import FREE_TEXTS, has_form
 
@@ -113,6 +114,8 @@ class Found:
     fields: dict[int, None] = field(default_factory=dict)
     texts: dict[int, int] = field(default_factory=dict)
     has_text: bool = False
+    ordering: dict[int, int] = field(default_factory=dict)
+    """As `texts`, what stands in what gives orders to an assistant."""
     gives_orders: bool = False
     is_whole: bool = True
 
@@ -129,14 +132,16 @@ def read(value: Json, digest: Digest, *, is_text: bool = False, is_glanced: bool
     """
     found = Found()
     forms: dict[bytes, int] = {}
+    ordering: dict[bytes, int] = {}
     texts = [value] if isinstance(value, str) else []
+    fields: list[str] = []
     left: list[tuple[str, Json]] = [] if texts else [("", value)]
     while left:
         key, each = left.pop()
         if isinstance(each, Mapping):
             for name, inner in each.items():
-                if len(name) <= _FIELD_CHARS_MAX and not (name.islower() and name.isidentifier()):
-                    if is_text:
+                if not (name.islower() and name.isidentifier()):
+                    if is_text or len(name) > _FIELD_CHARS_MAX:
                         texts.append(name)
                     else:
                         found.fields[digest(exact(name))] = None
@@ -148,19 +153,27 @@ def read(value: Json, digest: Digest, *, is_text: bool = False, is_glanced: bool
                 texts.append(each)
             else:
                 _read_field(each, digest, found, forms)
+                if " " in each:
+                    fields.append(each)
         elif each is not None and not isinstance(each, bool):
             found.fields[digest(number(each) or b"")] = None
         if len(found.fields) + len(left) > VALUES_MAX:
             found.is_whole = False
             break
+    for text in () if is_glanced else checked(texts, every=1):  # all of them: those with orders may come last
+        found.take(glance := glanced(text))
+        if glance.gives_orders:
+            _read_text(text, ordering)
+    for text in fields if found.gives_orders else ():
+        if gives_orders(text):
+            _read_text(text, ordering)
     for text in texts:
-        if not is_glanced:
-            found.take(glanced(text))
         _read_text(text, forms)
         if len(forms) > VALUES_MAX:
             found.is_whole = False
             break
     found.texts = {digest(form): line for form, line in forms.items()}
+    found.ordering = {digest(form): line for form, line in ordering.items()}
     return found
 
 

@@ -7,6 +7,7 @@ kept for its days, and erased by `sealab pii forget`: `use_cases` reads a conver
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import hashlib
 import json
@@ -14,18 +15,19 @@ import math
 import re
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import islice
 from typing import TypeVar
+from weakref import WeakSet
 
 from ....sandbox.job import Json
 from ...base.host_work import Kind, checked, in_thread
 from ...base.lru import Lru
 from .instructions import GIVES_ORDERS
 from .parties import key_has_form
-from .reading import Found, exact, host_of, loose, number
+from .reading import Digest, Found, exact, host_of, loose, number
 
 WINDOW_SECONDS = 8 * 3600.0
 CONVERSATIONS_MAX = 100
@@ -36,8 +38,12 @@ ANSWERS_MAX = 10_000
 """Answers of a conversation, sessions that read texts, and texts that gave orders; the oldest are dropped likewise."""
 UNREAD_CHARS_MAX = 1_000_000
 """Characters of texts that a conversation has not read yet: most runs write to nobody, and need no look."""
+UNREAD_CHARS_IN_ALL = 20_000_000
+"""The same, of all conversations of a home."""
 _UNREAD_LEAST = 500
 """Characters that a shorter text counts as."""
+_DIGEST_CHARS = 100
+"""Characters that a digest counts as: what it takes of memory in a set."""
 RUNS_MAX = 1_000
 """Runs of a conversation that are not read from the journal again."""
 _LOOK_SECONDS = 600.0
@@ -46,6 +52,7 @@ CATCH_UP_SECONDS = 30.0
 _PART_LEAST = 4
 _PARTS_MAX = 64
 _SHOWN_CHARS = 60
+_SHOWN_TOOL_CHARS = 300
 _ITEMS_MAX = 1000
 _ITEMS_A_CHECK = 10
 """Values between two checkpoints: each may be looked for in a program of megabytes."""
@@ -95,6 +102,7 @@ class Sighted:
     session: str | None = None
     at: float = field(default_factory=time.time)
     gives_orders: bool = False
+    has_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,41 +132,62 @@ class Origin:
 def shown_call(tool: str, arguments: Mapping[str, Json]) -> str:
     """Return a call as a clause names it: `bank.read_file("bill.txt")`; of what is longer, its beginning."""
     told = ", ".join(json.dumps(each, ensure_ascii=False) for each in [*arguments.values()][:3])
+    tool = tool if len(tool) <= _SHOWN_TOOL_CHARS else tool[:_SHOWN_TOOL_CHARS] + "…"  # a program may name anything
     return f"{tool}({told if len(told) <= _SHOWN_CHARS else told[:_SHOWN_CHARS] + '…'})"
 
 
 @dataclass(frozen=True, slots=True)
-class _Unread:
+class Unread:
     """A text whose names were not asked for yet; `look` reads them, and blocks."""
 
-    answer: int
+    key: int
+    """The digest of the call and the text: what is read again has the same."""
     chars: int
     look: Callable[[], Found]
+    answers: tuple[int, ...] = ()
+    """The first answer and the last that gave it."""
+
+    @classmethod
+    def of(cls, called: str, text: str, asked: Collection[int], digest: Digest, look: Callable[[], Found]) -> Unread:
+        """Return a text that a call gave; `look` holds it and the digests of what was asked, no more. Blocks."""
+        key = digest(f"{called}\0{text}".encode("utf-8", "surrogatepass"))
+        return cls(key, max(len(text), _UNREAD_LEAST) + _DIGEST_CHARS * len(asked), look)
+
+
+_Place = tuple[int, int]
+"""The number of an answer, and the line of its text."""
 
 
 class Conversation:
-    """What one caller read and wrote. Changed from one thread at a time; others may look values up meanwhile."""
+    """What one caller read and wrote. Changed from one thread at a time; others may look values up meanwhile.
 
-    def __init__(self, key: bytes) -> None:
+    Of values it keeps keyed hashes. As plain text it keeps the calls as they are shown, and texts that wait to be read:
+    both until their run is erased, or until the window has passed: with each run of the home that begins, one
+    conversation drops what is old (`drop_before`), but what a session was given that is at work.
+    """
+
+    def __init__(self, key: bytes, bound: Callable[[], Awaitable[None]]) -> None:
         self._hash = hashlib.blake2b(key=key, digest_size=8)
+        self._bound = bound
         self._fields: dict[int, int] = {}
-        self._texts: dict[int, tuple[int, int]] = {}
-        self._ordering: dict[int, tuple[int, int]] = {}
+        self._texts: dict[int, tuple[_Place, _Place]] = {}
+        """The first and the last sighting of each."""
+        self._ordering: dict[int, tuple[_Place, _Place]] = {}
         """What stands in texts that give orders to an assistant, as in `_texts`."""
         self._written: dict[int, tuple[float, float]] = {}
         """What programs named and calls were given, and when first and last."""
         self._answers: dict[int, Sighted] = {}
-        self._unread: dict[int, _Unread] = {}
-        """By the digest of the call and the text: what is read again is one of these."""
-        self._unread_chars = 0
+        self._unread: dict[int, Unread] = {}
+        self.unread_chars = 0
         self._number = 0
         self._text_at: dict[str | None, tuple[float, int]] = {}
         """When free text was last read, in each session, and by which answer."""
         self._is_cut = False
         self._look_at = 0.0
         self._caught_up_until = 0.0
-        self.orders: dict[str, float] = {}
-        """The calls whose answers gave orders to an assistant, as they are shown, and when that was."""
+        self._catching_up: asyncio.Task[None] | None = None
+        self.orders: dict[int, Sighted] = {}
+        """The answers that gave orders to an assistant, by their numbers."""
         self.known_runs: dict[str, float] = {}
         """The runs whose answers are known: each up to the call of this number, infinity for all of them."""
 
@@ -168,50 +197,56 @@ class Conversation:
         hashed.update(form)
         return int.from_bytes(hashed.digest())
 
-    def note(self, sighted: Sighted, found: Found, ordering: Collection[int] = ()) -> None:
-        """Take what an answer named; `ordering` are digests of what stands in those of its texts that give orders."""
+    def note(self, sighted: Sighted, found: Found) -> None:
+        """Take what an answer named."""
         if not found.is_whole or found.fields or found.texts or found.has_text or found.gives_orders:
-            self._take(self._answer(sighted, found, ordering), found)
+            self._take(self._answer(sighted, found), found)
 
-    async def note_unread(
-        self, sighted: Sighted, text: str, glanced: Found, look: Callable[[], Found], ordering: Collection[int] = ()
-    ) -> None:
+    async def note_unread(self, sighted: Sighted, glanced: Found, unread: Unread) -> None:
         """Take a text that is read when a source is first asked for, or `UNREAD_CHARS_MAX` have come after it."""
-        answer = self._answer(sighted, glanced, ordering)
-        key = self.digest(f"{sighted.called}\0{text}".encode("utf-8", "surrogatepass"))
-        same = self._unread.get(key)
-        if same is None or not self._counts(same.answer, sighted.session):
-            self._forget_unread(key)
-            self._unread[key] = _Unread(answer, max(len(text), _UNREAD_LEAST), look)
-            self._unread_chars += self._unread[key].chars
-            await self.read_up(UNREAD_CHARS_MAX)
+        answer = self._answer(sighted, glanced)
+        same = self._unread.get(unread.key)
+        if same is not None:
+            self._unread[same.key] = replace(same, answers=(*same.answers[:1], answer))
+            return
+        self._unread[unread.key] = replace(unread, answers=(answer,))
+        self.unread_chars += unread.chars
+        await self.read_up(UNREAD_CHARS_MAX)
+        await self._bound()
 
     async def read_up(self, most: int = 0) -> None:
         """Read the texts that were not read yet, the oldest first, until no more than so many characters are left."""
-        while self._unread_chars > most:
-            key, each = next(iter(self._unread.items()))
+        while self.unread_chars > most:
+            each = next(iter(self._unread.values()))
             found = await in_thread(Kind.ANSWERS, each.look, charged=False)
-            if self._unread.get(key) is each:  # else it was erased, or another call has read it too
-                self._forget_unread(key)
-                self._take(each.answer, found)
+            # Where it is not there any more it was erased, or another call has read it too.
+            for answer in self._no_longer_unread(each.key, each.look):
+                self._take(answer, found)
 
-    def _forget_unread(self, key: int) -> None:
-        if (gone := self._unread.pop(key, None)) is not None:
-            self._unread_chars -= gone.chars
+    def _no_longer_unread(self, key: int, look: Callable[[], Found]) -> tuple[int, ...]:
+        """Drop a text that waits to be read, and return its answers; none where another one waits instead."""
+        if (waits := self._unread.get(key)) is None or waits.look is not look:
+            return ()
+        del self._unread[key]
+        self.unread_chars -= waits.chars
+        return waits.answers
 
-    def _answer(self, sighted: Sighted, found: Found, ordering: Collection[int]) -> int:
+    def _answer(self, sighted: Sighted, found: Found) -> int:
         """Take an answer, but for what it names; return its number."""
         self._number += 1
-        self._answers[self._number] = replace(sighted, gives_orders=found.gives_orders)
-        self._ordering.update((each, (self._number, 0)) for each in ordering)
-        if found.has_text:
-            self._text_at.pop(sighted.session, None)
-            self._text_at[sighted.session] = sighted.at, self._number
+        sighted = replace(sighted, gives_orders=found.gives_orders, has_text=found.has_text)
+        self._answers[self._number] = sighted
+        self._note_text(self._number, sighted)
         if found.gives_orders:
-            self.orders[sighted.called] = sighted.at
+            self.orders[self._number] = sighted
         self._is_cut |= _drop_oldest(self._answers, ANSWERS_MAX) | _drop_oldest(self._text_at, ANSWERS_MAX)
-        self._is_cut |= _drop_oldest(self.orders, ANSWERS_MAX) | _drop_oldest(self._ordering, VALUES_MAX)
+        self._is_cut |= _drop_oldest(self.orders, ANSWERS_MAX)
         return self._number
+
+    def _note_text(self, answer: int, sighted: Sighted) -> None:
+        if sighted.has_text:
+            self._text_at.pop(sighted.session, None)
+            self._text_at[sighted.session] = sighted.at, answer
 
     def _take(self, answer: int, found: Found) -> None:
         self._is_cut |= not found.is_whole
@@ -220,13 +255,13 @@ class Conversation:
         for each in found.fields:
             self._fields.pop(each, None)  # the newest stand last
             self._fields[each] = answer
-        for each, line in found.texts.items():
-            first = self._texts.pop(each, None)  # the first sighting that counts is kept
-            is_first = first is not None and first[0] < answer and self._counts(first[0], sighted.session)
-            self._texts[each] = first if first is not None and is_first else (answer, line)
-            if self._ordering and self._ordering.get(each, (0, 0))[0] == answer:
-                self._ordering[each] = answer, line
-        self._is_cut |= _drop_oldest(self._fields, VALUES_MAX) | _drop_oldest(self._texts, VALUES_MAX)
+        for known, named in ((self._texts, found.texts), (self._ordering, found.ordering)):
+            for each, line in named.items():
+                before = [place for place in known.pop(each, ()) if self._counts(place[0], sighted.session)]
+                places = sorted([*before, (answer, line)])
+                known[each] = places[0], places[-1]
+            self._is_cut |= _drop_oldest(known, VALUES_MAX)
+        self._is_cut |= _drop_oldest(self._fields, VALUES_MAX)
 
     def name(self, values: Iterable[object]) -> None:
         """Take values that a program or a call named."""
@@ -253,22 +288,29 @@ class Conversation:
         gone = {each for each, sighted in self._answers.items() if sighted.run_id in run_ids}
         if gone:
             self._fields = {each: answer for each, answer in self._fields.items() if answer not in gone}
-            self._texts = {each: place for each, place in self._texts.items() if place[0] not in gone}
-            self._ordering = {each: place for each, place in self._ordering.items() if place[0] not in gone}
+            self._texts, self._ordering = _without(self._texts, gone), _without(self._ordering, gone)
             self._answers = {each: sighted for each, sighted in self._answers.items() if each not in gone}
-            for key in [key for key, each in self._unread.items() if each.answer in gone]:
-                self._forget_unread(key)
+            self.orders = {each: sighted for each, sighted in self.orders.items() if each not in gone}
+            self._text_at = {}
+            for answer, sighted in self._answers.items():
+                self._note_text(answer, sighted)
+            for unread in [*self._unread.values()]:
+                if left := tuple(each for each in unread.answers if each not in gone):
+                    self._unread[unread.key] = replace(unread, answers=left)
+                else:
+                    self._no_longer_unread(unread.key, unread.look)
 
-    def drop_before(self, moment: float) -> None:
-        """Forget what is older, but answers to sessions that were at work since; it looks now and then."""
+    def drop_before(self, moment: float) -> bool:
+        """Forget what is older, but answers to sessions that were at work since; return whether it was time to look."""
         now = time.monotonic()
         if now < self._look_at:
-            return
+            return False
         self._look_at = now + _LOOK_SECONDS
         self._written = {each: at for each, at in self._written.items() if at[1] >= moment}
-        self.orders = {each: at for each, at in self.orders.items() if at >= moment}
+        self.orders = {each: sighted for each, sighted in self.orders.items() if sighted.at >= moment}
         alive = {each.session for each in self._answers.values() if each.at >= moment} - {None}
         self.erase({each.run_id for each in self._answers.values() if each.at < moment and each.session not in alive})
+        return True
 
     def know(self, runs: Mapping[str, float]) -> None:
         """Take how far the answers of some runs are known; see `known_runs`. The last `RUNS_MAX` are kept."""
@@ -281,13 +323,19 @@ class Conversation:
         """Take that not all is known: what is not known counts as text from now on."""
         self._is_cut = True
 
-    def is_behind(self) -> bool:
-        """Return whether it is time to look for what other processes know, and count it as done."""
-        now = time.monotonic()
-        if now < self._caught_up_until:
-            return False
-        self._caught_up_until = now + CATCH_UP_SECONDS
-        return True
+    async def caught_up(self, catch_up: Callable[[], Coroutine[None, None, None]]) -> None:
+        """Take what other processes know where it is time to: who asks meanwhile waits until that has ended."""
+        if time.monotonic() >= self._caught_up_until:
+            if self._catching_up is None:
+                self._catching_up = asyncio.create_task(self._catch_up(catch_up))
+            await asyncio.shield(self._catching_up)
+
+    async def _catch_up(self, catch_up: Callable[[], Coroutine[None, None, None]]) -> None:
+        try:
+            await catch_up()
+            self._caught_up_until = time.monotonic() + CATCH_UP_SECONDS
+        finally:
+            self._catching_up = None
 
     def is_first(self, value: Json, session: str | None) -> bool:
         """Return whether no answer and no call before named any of these values."""
@@ -366,10 +414,11 @@ class Conversation:
         return self._counts(self._fields.get(self.digest(form)), session)
 
     def _in_text(
-        self, form: bytes, session: str | None, texts: Mapping[int, tuple[int, int]] | None = None
-    ) -> tuple[int, int] | None:
-        place = (self._texts if texts is None else texts).get(self.digest(form))
-        return place if place is not None and self._counts(place[0], session) else None
+        self, form: bytes, session: str | None, texts: Mapping[int, tuple[_Place, _Place]] | None = None
+    ) -> _Place | None:
+        """Return the first of the sightings of a form that counts."""
+        places = (self._texts if texts is None else texts).get(self.digest(form), ())
+        return next((place for place in places if self._counts(place[0], session)), None)
 
     def _counts(self, answer: int | None, session: str | None) -> bool:
         sighted = None if answer is None else self._answers.get(answer)
@@ -399,7 +448,7 @@ class Conversation:
     def ordered_before(self, moment: float) -> tuple[str, float] | None:
         """Return the call whose answer was the first within the window to give orders, before a moment, and when."""
         since = time.time() - WINDOW_SECONDS
-        before = [(called, at) for called, at in self.orders.items() if since <= at < moment]
+        before = [(each.called, each.at) for each in self.orders.values() if since <= each.at < moment]
         return min(before, key=lambda each: each[1], default=None)
 
     def was_named(self, value: Json, before: float) -> bool:
@@ -410,7 +459,7 @@ class Conversation:
     def orders_now(self) -> list[str]:
         """Return the calls whose answers gave orders to an assistant, within the window."""
         since = time.time() - WINDOW_SECONDS
-        return [called for called, at in self.orders.items() if at >= since]
+        return [*dict.fromkeys(each.called for each in self.orders.values() if each.at >= since)]
 
 
 class Conversations:
@@ -419,13 +468,24 @@ class Conversations:
     def __init__(self) -> None:
         self._key = secrets.token_bytes(32)
         self._of_scopes: Lru[str, Conversation] = Lru(CONVERSATIONS_MAX)
+        self._known: WeakSet[Conversation] = WeakSet()
+        """Those too that runs still have."""
 
     def of(self, scope: str) -> Conversation:
-        """Return the conversation of a caller."""
+        """Return the conversation of a caller. Of all there are, the first that it is time for drops what is old."""
+        since = time.time() - WINDOW_SECONDS
+        any(each.drop_before(since) for each in self._of_scopes.values())
         found = self._of_scopes.used(scope)
         if found is None:
-            found = self._of_scopes[scope] = Conversation(self._key)
+            found = self._of_scopes[scope] = Conversation(self._key, self._bound)
+            self._known.add(found)
         return found
+
+    async def _bound(self) -> None:
+        """Read up the conversation with the most to read while there are more than `UNREAD_CHARS_IN_ALL`."""
+        while (beyond := sum(each.unread_chars for each in self._known) - UNREAD_CHARS_IN_ALL) > 0:
+            largest = max(self._known, key=lambda each: each.unread_chars)
+            await largest.read_up(max(largest.unread_chars - beyond, 0))
 
 
 def leaves(value: Json) -> Iterator[Json]:
@@ -465,6 +525,14 @@ def _drop_oldest(kept: dict[_K, _V], most: int) -> bool:
     for each in oldest:
         del kept[each]
     return bool(oldest)
+
+
+def _without(sighted: Mapping[int, tuple[_Place, _Place]], gone: Collection[int]) -> dict[int, tuple[_Place, _Place]]:
+    left = (
+        (each, last if first[0] in gone else first, first if last[0] in gone else last)
+        for each, (first, last) in sighted.items()
+    )
+    return {each: (first, last) for each, first, last in left if first[0] not in gone}
 
 
 def _form(value: object) -> bytes:

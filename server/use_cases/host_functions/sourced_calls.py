@@ -20,7 +20,6 @@ from ....tools_registry.errors import Refusal
 from ...base.host_call import Answer, Answers, HostCall
 from ...base.host_work import Kind, in_thread
 from ...base.settings import Profile
-from ...governance.provenance.instructions import gives_orders
 from ...governance.provenance.judging import UNJUDGED, JudgedCall, judged
 from ...governance.provenance.reading import Digest, Found, glanced, loose, number, read
 from ...governance.provenance.sightings import (
@@ -28,6 +27,7 @@ from ...governance.provenance.sightings import (
     Conversation,
     ProgramTexts,
     Sighted,
+    Unread,
     leaves,
     literals_of,
     shown_call,
@@ -120,20 +120,17 @@ class RunSources:
         elif name in _FILES:
             tool, asked, is_text = "read_file", {"filename": arguments.get("filename")}, True
             value = _text_of(value, arguments)
-        sighted = Sighted(shown_call(tool or name, asked), self.run_id, self.session, time.time() if at is None else at)
-        read_whole = partial(_new_in, value, asked, self.conversation.digest, is_text=is_text)
-        look = partial(glanced, value) if isinstance(value, str) else read_whole
+        at = time.time() if at is None else at
+        look = partial(_looked_at, value, tool or name, asked, self.conversation.digest, is_text=is_text)
         is_small = is_light(cast("Json", [value, asked]))
-        found = look() if is_small else await in_thread(Kind.ANSWERS, look, charged=False)
-        ordering: Collection[int] = ()
+        called, found, unread = look() if is_small else await in_thread(Kind.ANSWERS, look, charged=False)
+        sighted = Sighted(called, self.run_id, self.session, at)
         if found.gives_orders:
-            ordered = partial(_ordering, value, asked, self.conversation.digest)
-            ordering = await in_thread(Kind.ANSWERS, ordered, charged=False)
             self.orders[sighted.called] = None
-        if isinstance(value, str):
-            await self.conversation.note_unread(sighted, value, found, partial(read_whole, is_glanced=True), ordering)
+        if unread is None:
+            self.conversation.note(sighted, found)
         else:
-            self.conversation.note(sighted, found, ordering)
+            await self.conversation.note_unread(sighted, found, unread)
 
     async def note_recorded(self, call: RecordedCall, at: float | None = None) -> None:
         """Note what a call gave of which the journal has the answer."""
@@ -167,15 +164,14 @@ class RunSources:
 
         Then what was not read yet is read. Where the journal cannot be read, what is not known counts as text.
         """
-        await self._journaled_since()
+        if self.earlier is not None:
+            await self.conversation.caught_up(partial(self._journaled_since, self.earlier))
         await self.conversation.read_up()
 
-    async def _journaled_since(self) -> None:
-        if self.earlier is None or not self.conversation.is_behind():
-            return
+    async def _journaled_since(self, read: Callable[[Mapping[str, float]], EarlierAnswers]) -> None:
         known = self.conversation.known_runs
         try:
-            earlier = await in_thread(Kind.DATABASE, partial(self.earlier, known), charged=False)
+            earlier = await in_thread(Kind.DATABASE, partial(read, known), charged=False)
         except Exception as error:  # noqa: BLE001 - whatever the database raises, the call is judged all the same
             _LOG.warning("What was read before could not be found in the journal: %s", error)
             self.conversation.cut()
@@ -243,22 +239,26 @@ def text_of(*texts: str, values: Sequence[Json] = ()) -> Callable[[str], bool]:
     return has
 
 
-def _new_in(
-    value: Json, asked: Mapping[str, Json], digest: Digest, *, is_text: bool, is_glanced: bool = False
-) -> Found:
-    """Return what an answer names, without what the call was given."""
+def _looked_at(
+    value: Json, tool: str, asked: Mapping[str, Json], digest: Digest, *, is_text: bool
+) -> tuple[str, Found, Unread | None]:
+    """Return a call as it is shown and what its answer names; of a text without orders what reads it later, too."""
+    called = shown_call(tool, asked)
+    forms = (form for each in leaves(dict(asked)) for form in (loose(str(each)), number(each)))
+    given = frozenset(digest(form) for form in forms if form is not None)
+    if isinstance(value, str) and not (found := glanced(value)).gives_orders:
+        look = partial(_new_in, value, given, digest, is_text=is_text, is_glanced=True)
+        return called, found, Unread.of(called, value, given, digest, look)
+    return called, _new_in(value, given, digest, is_text=is_text), None
+
+
+def _new_in(value: Json, given: Collection[int], digest: Digest, *, is_text: bool, is_glanced: bool = False) -> Found:
+    """Return what an answer names, without what the call was given, of which these are the digests."""
     found = read(value, digest, is_text=is_text, is_glanced=is_glanced)
-    for each in leaves(dict(asked)):
-        for form in (loose(str(each)), number(each)):
-            if form is not None:
-                found.texts.pop(digest(form), None)
+    for each in given:
+        found.texts.pop(each, None)
+        found.ordering.pop(each, None)
     return found
-
-
-def _ordering(value: Json, asked: Mapping[str, Json], digest: Digest) -> Mapping[int, int]:
-    """Return digests of what stands in those texts of an answer that give orders, without what the call was given."""
-    texts = [each for each in leaves(value) if isinstance(each, str) and gives_orders(each)]
-    return _new_in(cast("Json", texts), asked, digest, is_text=True).texts
 
 
 def _text_of(value: Json, arguments: Mapping[str, Json]) -> Json:

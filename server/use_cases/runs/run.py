@@ -229,7 +229,8 @@ def _sources_of(executor: Executor, request: CodeRequest, job: Job, run_id: str)
         return None
     conversation = executor.conversations.of(request.caller.scope)
     has = text_of(job.code, *job.arguments, values=[dict(job.context_vars)])
-    program = ProgramTexts(has, time.time() if job.start is None else job.start.time_ns / 1e9)  # it came once
+    is_edited = request.start is not None  # it has the clock of an earlier run, and other code
+    program = ProgramTexts(has, time.time() if is_edited or job.start is None else job.start.time_ns / 1e9)
     earlier = None
     if executor.journal.keeps:
         earlier = partial(earlier_answers, executor.journal, request.caller.scope, seconds=WINDOW_SECONDS)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +66,7 @@ class Bank:
         object.__setattr__(executor, "settings", replace(executor.settings, **settings))
         object.__setattr__(executor, "conversations", Conversations())
         if is_new:
-            executor.conversations.of(LOCAL.scope).is_behind()  # what other tests read is not of it
+            await executor.conversations.of(LOCAL.scope).caught_up(partial(asyncio.sleep, 0))  # not what others read
         self.paid_file.unlink(missing_ok=True)
         try:
             async with connected(self.app, **({} if user is None else {"elicitation_callback": user})) as caller:

@@ -13,6 +13,7 @@ from mcp.types import ElicitResult
 
 from sealab.server.base.settings import Profile, Switch
 from sealab.server.governance.caller import LOCAL
+from sealab.server.use_cases.runs.replay import replay_edited
 from sealab.server.use_cases.runs.resume import resume
 
 from ...waiting import until
@@ -260,6 +261,14 @@ async def test_what_another_server_reads_later_in_a_run_is_known_too(bank: Bank)
         await bank.app.journal.stored()
         bank.app.executor.conversations.of(LOCAL.scope)._caught_up_until = 0.0  # it looks every half minute
         assert sources(await caller.run(pay(repr(WIDOW))))["recipient"] == "text"
+
+
+async def test_an_edited_replay_is_sent_when_it_is_edited(bank: Bank) -> None:
+    async with bank.caller() as caller:
+        run_id = (await caller.run(READ))["run_id"]
+        await bank.app.journal.stored()
+        report, _ = await replay_edited(bank.app.executor, run_id, READ + pay(repr(THIEF)), caller=LOCAL)
+        assert sources(report)["recipient"] == "text"
 
 
 async def test_a_run_that_is_broken_off_here_is_read_from_the_journal_again(bank: Bank) -> None:
