@@ -98,7 +98,6 @@ class ListedSchedule(TypedDict):
     name: str
     skill: str
     version: int
-    newest: NotRequired[int]
     every: str
     next: str | None
     state: str
@@ -111,6 +110,7 @@ class ListedSchedule(TypedDict):
     failures: NotRequired[int]
     why_not: NotRequired[str]
     waits: NotRequired[str]
+    newest: NotRequired[int]
 
 
 class ScheduleList(TypedDict):
