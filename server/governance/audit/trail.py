@@ -77,6 +77,9 @@ class DenialReason(StrEnum):
     TOO_MANY = "too many invalid tokens"
     UNJUDGED = "token not judged"
     """What knows whether it is valid did not answer."""
+    STATE = "sign-in not begun here"
+    CODE = "sign-in refused"
+    """At the console: the issuer gave no token for what a browser came back with."""
     SCOPE = "scope missing"
     TENANT = "tenant not served"
 

@@ -139,8 +139,11 @@ async def _archived(view: View, *, archived: bool) -> Data:
 
 
 async def _schedules_add(view: View) -> tuple[Data, str | None]:
-    """Say yes to the newest version of a schedule's skill, and have a paused one go on."""
-    request = ScheduleRequest(view.named["schedule"], caller=view.viewer.caller)
+    """Say yes to the version of a schedule's skill that the page showed, and have a paused one go on."""
+    skill, version = view.form.get("skill", ""), view.form.get("version", "")
+    if not (skill and re.fullmatch("[0-9]{1,9}", version)):
+        raise UsageError("The form names no skill and version to say yes to. Open the page again.")
+    request = ScheduleRequest(view.named["schedule"], seen=(skill, int(version)), caller=view.viewer.caller)
     return cast("Data", await view.app.schedules.add(request)), "schedules"
 
 

@@ -14,6 +14,7 @@ import hmac
 import json
 import logging
 import secrets
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -35,8 +36,10 @@ from ...base.errors import (
 )
 from ...base.identity import DEFAULT_TENANT, LOCAL_IDENTITY, Identity, Right
 from ...governance.access.code_grant import CodeGrant
+from ...governance.audit.trail import DenialReason
 from ...governance.rights import CONSOLE
 from ..commands.opened import OpenedHome
+from ..protocol.web.access_lines import denied
 from ..protocol.web.admission import whole
 from ..protocol.web.authentication import Authentication, bearer_of
 from ..protocol.web.callers import header
@@ -46,12 +49,11 @@ from .acts import ACTS, Act, leave_line
 from .pages import PAGES, Data, Page
 from .questions import TAKES_REASON
 from .rendering import rendered, stylesheet
-from .sessions import SESSION_SECONDS, ConsoleSession, ConsoleSessions
+from .sessions import SESSION_SECONDS, SIGN_IN_SECONDS, ConsoleSession, ConsoleSessions
 from .views import OfApp, View, Viewer
 
 COOKIE = "sealab-console"
 _SIGN_IN_COOKIE = "sealab-console-sign-in"
-_SIGN_IN_SECONDS = 600
 _SIGNED_IN = "signed-in"
 _FORM_BYTES_MAX = 1_000_000
 _LOGIN_BYTES_MAX = 16_384
@@ -207,29 +209,42 @@ class Console(Generic[S]):
         The cookie goes along with what the issuer sends it to, and nowhere else (SameSite=Lax, the path).
         """
         secret = secrets.token_urlsafe(32)
-        url = await grant.url(self._callback(asked), _derived(secret, b"state"), _derived(secret, b"verifier"))
+        state = await asyncio.to_thread(self.sessions.sign_in, secret, int(time.time()) + SIGN_IN_SECONDS)
+        url = await grant.url(self._callback(asked), state, _verifier(secret))
         response = RedirectResponse(url, 303, headers=HEADERS)
-        _set_cookie(asked, response, _SIGN_IN_COOKIE, secret, _SIGN_IN_SECONDS, **_BACK)
+        self._set_cookie(asked, response, _SIGN_IN_COOKIE, secret, SIGN_IN_SECONDS, **_BACK)
         return response
 
     async def _came_from_issuer(self, asked: _Asked, grant: CodeGrant) -> Response:
         secret, query = _cookie(asked.scope, _SIGN_IN_COOKIE), asked.query
-        state, issuer = query.get("state", ""), query.get("iss", grant.name)
-        is_same = hmac.compare_digest(state.encode(), _derived(secret, b"state").encode())
-        if not secret or not is_same or issuer != grant.name:  # RFC 9207: what another issuer sent is refused
-            return self._way_in(asked, 403, "This sign-in was not begun here, or its time is over. Begin it again.")
-        token = None
-        if code := query.get("code"):
-            token = await grant.token(self._callback(asked), code, _derived(secret, b"verifier"))
-        judged = await self._authentication.judged(asked.scope, token) if token and self._authentication else None
-        if token is None or not isinstance(judged, Identity):
-            return self._way_in(asked, 401, "The issuer gave no token that is valid here. Sign in again.")
+        is_own = await asyncio.to_thread(self.sessions.is_sign_in, secret, query.get("state", ""))
+        audit, authentication = self._tenants.own.app.audit, self._authentication
+        if not is_own or query.get("iss", grant.name) != grant.name:  # RFC 9207: what another issuer sent is refused
+            page = self._way_in(asked, 403, "This sign-in was not begun here, or its time is over. Begin it again.")
+            return await denied(audit, asked.scope, page, reason=DenialReason.STATE)
+
+        async def redeemed() -> str | None:
+            code = query.get("code")
+            token = await grant.token(self._callback(asked), code, _verifier(secret)) if code else None
+            return None if token is None else _usable(token)
+
+        assert authentication is not None
+        token = await authentication.in_turn(asked.scope, redeemed)
+        if isinstance(token, Response):
+            error = "Too many sign-ins from this address failed, or the issuer does not answer. Try again in a minute."
+            return self._way_in(asked, token.status_code, error)
+        page = self._way_in(asked, 401, "The issuer gave no token that is valid here. Sign in again.")
+        if token is None:
+            return await denied(audit, asked.scope, page, reason=DenialReason.CODE)
+        judged = await authentication.judged(asked.scope, token)
+        if not isinstance(judged, Identity):
+            return page
         session = await asyncio.to_thread(self.sessions.begun, token, judged)
         await self._note_sign_in(judged, "oauth")
         # From a page of this server, since a redirect would go on without the cookie: another site began it.
         response = asked.answer(200, "signed_in.html", {"signed_in": True}, title="Signed in")
-        _set_cookie(asked, response, COOKIE, session.secret, SESSION_SECONDS)
-        _set_cookie(asked, response, _SIGN_IN_COOKIE, "", 0, **_BACK)
+        self._set_cookie(asked, response, COOKIE, session.secret, SESSION_SECONDS)
+        self._set_cookie(asked, response, _SIGN_IN_COOKIE, "", 0, **_BACK)
         return response
 
     async def _linked(self, asked: _Asked) -> Response:
@@ -243,8 +258,7 @@ class Console(Generic[S]):
     async def _signed_in(self, asked: _Asked) -> Response:
         if not asked.is_form or self._authentication is None:
             return self._way_in(asked, 405 if asked.is_form else 200, "" if asked.is_form else "Give a token.")
-        given = f"Bearer {asked.form.get('token', '').strip()}".encode()
-        token = bearer_of({"headers": [(b"authorization", given)]})
+        token = _usable(asked.form.get("token", "").strip())
         judged = await self._authentication.judged(asked.scope, token) if token else None
         if not isinstance(judged, Identity):
             return self._way_in(asked, 401, "This token is not valid here, or cannot be judged now.")
@@ -268,8 +282,24 @@ class Console(Generic[S]):
 
     def _redirect(self, asked: _Asked, path: str, secret: str, seconds: int) -> Response:
         response = _to(path)
-        _set_cookie(asked, response, COOKIE, secret, seconds)
+        self._set_cookie(asked, response, COOKIE, secret, seconds)
         return response
+
+    def _set_cookie(
+        self,
+        asked: _Asked,
+        response: Response,
+        name: str,
+        value: str,
+        seconds: int,
+        *,
+        path: str = CONSOLE,
+        same_site: Literal["lax", "strict"] = "strict",
+    ) -> None:
+        """Set a cookie; a link is opened at the address that it names, all else at the public one."""
+        at = f"{asked.scope['scheme']}:" if asked.path.startswith("link/") else self._callback(asked)
+        secure = at.startswith("https:")
+        response.set_cookie(name, value, max_age=seconds, path=path, httponly=True, samesite=same_site, secure=secure)
 
     async def _seen(self, asked: _Asked, viewer: Viewer) -> Response:
         async with AsyncExitStack() as stack:
@@ -305,23 +335,14 @@ class _How(TypedDict):
 _BACK = _How(path=f"{CONSOLE}/{_SIGNED_IN}", same_site="lax")
 
 
-def _set_cookie(
-    asked: _Asked,
-    response: Response,
-    name: str,
-    value: str,
-    seconds: int,
-    *,
-    path: str = CONSOLE,
-    same_site: Literal["lax", "strict"] = "strict",
-) -> None:
-    secure = asked.scope["scheme"] == "https"
-    response.set_cookie(name, value, max_age=seconds, path=path, httponly=True, samesite=same_site, secure=secure)
+def _verifier(secret: str) -> str:
+    """Return what the issuer is shown for a secret in a browser (RFC 7636)."""
+    return hmac.digest(secret.encode(), b"sealab console sign-in verifier", hashlib.sha256).hex()
 
 
-def _derived(secret: str, what: bytes) -> str:
-    """Return what a secret in a browser stands for elsewhere; nobody makes the one or the other from it."""
-    return hmac.digest(secret.encode("latin-1"), b"sealab console sign-in " + what, hashlib.sha256).hex()
+def _usable(token: str) -> str | None:
+    """Return a token that a request could have as its bearer; None for any other."""
+    return bearer_of({"headers": [(b"authorization", f"Bearer {token}".encode("ascii", "replace"))]})
 
 
 def menu_of(view: View) -> Sequence[Page]:

@@ -33,11 +33,14 @@ SESSION_SECONDS = 8 * 3600
 """How long a session lasts at most."""
 LINK_SECONDS = 300
 """How long a link can be taken."""
+SIGN_IN_SECONDS = 600
+"""How long a browser has to come back from the issuer."""
 SESSIONS_MAX = 1000
 """Sessions, and links, at once; with a further one the oldest ends."""
 SESSIONS_OF_ONE_MAX = 20
 """Sessions of one principal at once; with a further one the principal's oldest ends."""
 _DOCUMENT = "console"
+_EXPIRES = re.compile("[0-9]{1,15}")
 _SECRET = re.compile(r"[\w-]{43}")
 
 
@@ -115,6 +118,18 @@ class ConsoleSessions:
         """End a session."""
         with self._editing() as kept:
             kept["sessions"].pop(_digest(session.secret), None)
+
+    def sign_in(self, secret: str, expires: int) -> str:
+        """Return the state with which a browser that has `secret` may come back from the issuer until `expires`."""
+        mark = hmac.digest(self._key(), f"sealab console|sign-in|{secret}|{expires}".encode(), hashlib.sha256)
+        return f"{expires}.{mark.hex()}"
+
+    def is_sign_in(self, secret: str, state: str) -> bool:
+        """Return whether a browser was sent to the issuer with this state, and its time is not over."""
+        expires = state.partition(".")[0]
+        if not (_SECRET.fullmatch(secret) and _EXPIRES.fullmatch(expires)) or time.time() >= int(expires):
+            return False
+        return hmac.compare_digest(state.encode(), self.sign_in(secret, int(expires)).encode())
 
     def _kept(self, kind: str, secret: str) -> Mapping[str, object] | None:
         """Return what is kept of a secret, unless its time is over; this reads alone."""

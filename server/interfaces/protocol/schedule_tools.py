@@ -21,6 +21,7 @@ from .strict_tool import mcp_tool
 
 if TYPE_CHECKING:
     from ....skills_db.journal.schedule_store import StoredSchedule
+    from ....skills_db.skills import StoredSkill
 
 _WHILE_IT_RUNS = "This server speaks over stdio: it fires only while its client runs it."
 _WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
@@ -55,13 +56,14 @@ class ScheduleTools:
         )
 
         async def add(client: Client) -> CallToolResult:
-            async def agree(before: StoredSchedule | None) -> None:
-                question = f"Change the schedule {name}, and have it run the version of its skill that there is now?"
+            async def agree(before: StoredSchedule | None, found: StoredSkill) -> None:
+                what = f"version {found.version} of the skill {found.draft.name}"
+                question = f"Change the schedule {name}, and have it run {what}?"
                 if before is None:
                     if client.ask is None:  # the right to add one is enough where nobody can be asked
                         return
-                    question = f"Run the skill {skill} at set times, as the schedule {name}: {every}?"
-                await _agreed(client, question, f"sealab schedules add {name}")
+                    question = f"Run {what} at set times, as the schedule {name}: {every}?"
+                await _agreed(client, question, f"sealab schedules add {name} --skill-version {found.version}")
 
             return _told(ctx, await self.schedules.add(request, agree))
 
@@ -78,7 +80,7 @@ class ScheduleTools:
         caller = caller_of(ctx.request_context)
 
         async def remove(client: Client) -> CallToolResult:
-            async def agree(_schedule: StoredSchedule | None) -> None:
+            async def agree() -> None:
                 await _agreed(client, f"Remove the schedule {name}?", f"sealab schedules remove {name}")
 
             removed = await self.schedules.remove(name, caller, agree)

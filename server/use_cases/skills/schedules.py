@@ -34,6 +34,7 @@ from .use_cases import RunSkillRequest, request_to_run
 
 if TYPE_CHECKING:
     from ....skills_db.journal.schedule_store import ScheduleStore, StoredSchedule
+    from ....skills_db.skills import StoredSkill
     from ...governance.access.standing import Standing
     from ..runs.background.background import Background
     from .use_cases import SkillContext
@@ -56,15 +57,16 @@ _NEEDED = (Right.RUN, Right.SKILLS_READ)
 _NO_FAILURES = frozenset({Status.OK.value, Status.CANCELLED.value, "unknown"})
 _T = TypeVar("_T")
 _LOG = logging.getLogger(__name__)
-Agree = Callable[["StoredSchedule | None"], Awaitable[None]]
-"""Asks whether a schedule as it is now may be changed, made or removed; raises where not."""
+Agree = Callable[["StoredSchedule | None", "StoredSkill"], Awaitable[None]]
+"""Asks whether a schedule as it is now may be changed or made, to run that version of a skill; raises where not."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleRequest:
     """What is to run, and when. A `skill` or `every` that is empty stays as it was, of a schedule that there is.
 
-    `overlap` says what becomes of a time whose last run has not ended, `missed` of one at which no server ran.
+    `overlap` says what becomes of a time whose last run has not ended, `missed` of one at which no server ran. `seen`
+    is the skill and the newest version that a page showed; the request is refused where these are others by then.
     """
 
     name: str
@@ -75,6 +77,7 @@ class ScheduleRequest:
     overlap: Overlap = "skip"
     missed: Missed = "run"
     retries: int = 0
+    seen: tuple[str, int] | None = None
     caller: Caller = LOCAL
 
 
@@ -87,7 +90,10 @@ class LastRun(TypedDict):
 
 
 class ListedSchedule(TypedDict):
-    """One schedule; `why_not` says why its last time was not fired, or why none is. Times in ISO 8601."""
+    """One schedule; `why_not` says why its last time was not fired, or why none is. Times in ISO 8601.
+
+    `newest` is the newest version of its skill where that is not `version`.
+    """
 
     name: str
     skill: str
@@ -104,6 +110,7 @@ class ListedSchedule(TypedDict):
     failures: NotRequired[int]
     why_not: NotRequired[str]
     waits: NotRequired[str]
+    newest: NotRequired[int]
 
 
 class ScheduleList(TypedDict):
@@ -161,8 +168,6 @@ class Schedules:
         `agree` raises; then nothing is changed.
         """
         caller, before = request.caller, await self.known(request.name, request.caller)
-        if agree is not None:
-            await agree(before)
         old = None if before is None else _Told.of(before)
         if not _NAME.fullmatch(request.name):
             raise RequestRefused("The name of a schedule has 1 to 64 ASCII letters, digits and _.-; give such a name.")
@@ -186,6 +191,14 @@ class Schedules:
             arguments = {} if old is None else old.arguments
         run = RunSkillRequest(request.skill or cast("_Told", old).skill, arguments, request.version, caller=caller)
         _code, skill = await request_to_run(self.context, run)
+        if request.seen is not None and request.seen != (skill.draft.name, skill.latest):
+            raise RequestRefused(
+                f"{request.name} would run version {skill.latest} of {skill.draft.name}, which the page did not show. "
+                "Open the page again."
+            )
+        if agree is not None:
+            await agree(before, skill)
+            following = await _in_thread(times.after, self.now())
         scope = caller.scope if old is None or not _is_operator(caller) else old.scope
         identity = caller.identity if scope == caller.scope else cast("_Told", old).caller.identity
         told = _Told(
@@ -223,14 +236,16 @@ class Schedules:
         schedules = await _in_thread(lambda: [self._listed(each, latest) for each in found])
         return ScheduleList(count=len(found), schedules=schedules)
 
-    async def remove(self, name: str, caller: Caller, agree: Agree | None = None) -> RemovedSchedule:
+    async def remove(
+        self, name: str, caller: Caller, agree: Callable[[], Awaitable[None]] | None = None
+    ) -> RemovedSchedule:
         """Remove a schedule of the caller; what of it runs goes on.
 
         Raises `RequestRefused` where there is none, `ScheduleMoved`, and what `agree` raises; then nothing is changed.
         """
         schedule = await self.reached(name, caller)
         if agree is not None:
-            await agree(schedule)
+            await agree()
         removed = await self._ask(lambda store: store.remove(schedule))
         self._audit(caller, "schedule removed")
         return RemovedSchedule(name=name, removed=removed)
@@ -384,10 +399,11 @@ class Schedules:
             shown["failures"] = schedule.failures
         if schedule.reason:
             shown["why_not"] = schedule.reason
-        if told is not None and latest.get(told.skill, 0) > told.version:
-            shown["waits"] = (
-                f"version {latest[told.skill]} of {told.skill} waits for a yes: sealab schedules add {schedule.name}"
-            )
+        if told is not None and (newest := latest.get(told.skill, told.version)) != told.version:
+            shown["newest"] = newest
+            if newest > told.version:
+                how = f"sealab schedules add {schedule.name} --skill-version {newest}"
+                shown["waits"] = f"version {newest} of {told.skill} waits for a yes: {how}"
         return shown
 
     def _audit(self, caller: Caller, what: str) -> None:

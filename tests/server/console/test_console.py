@@ -380,7 +380,15 @@ def test_a_schedule_is_shown_said_yes_to_run_and_removed_by_its_owner(team: Team
     assert what_runs(person.page("/schedules")) == []
     assert team.member("mate").told("/schedules")["count"] == 0
     assert team.member("mate").sent("/schedules/ticks/remove", {}, **JSON).status_code == 400
-    assert person.sent("/schedules/ticks/add", {}).headers["location"] == "/console/schedules"
+    page = person.page("/schedules")
+    assert 'href="/console/skills/ticking?version=2"' in page
+    shown = dict(re.findall(r'name="(skill|version)" value="(\w+)"', page))
+    assert shown == {"skill": "ticking", "version": "2"}
+    for wrong in ({}, {**shown, "version": "1"}, {**shown, "version": "9" * 5000}, {**shown, "skill": "other"}):
+        refused = person.sent("/schedules/ticks/add", wrong, **JSON)
+        assert (refused.status_code, "Open the page again" in refused.text) == (400, True)
+    assert person.told("/schedules")["schedules"] == [told]
+    assert person.sent("/schedules/ticks/add", shown).headers["location"] == "/console/schedules"
     ran = person.sent("/schedules/ticks/run", {}).headers["location"].removeprefix("/console")
     wait_until(lambda: person.told(ran).get("end") is not None)
     assert person.told(ran)["end"]["result"] == 2

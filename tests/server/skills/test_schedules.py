@@ -31,6 +31,7 @@ from sealab.server.use_cases.skills.set_times import SetTimes
 from sealab.server.use_cases.skills.use_cases import SaveRequest
 from sealab.skills_db.errors import ScheduleMoved
 from sealab.skills_db.journal.schedule_store import StoredSchedule
+from sealab.skills_db.skills import StoredSkill
 from sealab.skills_db.tokens import TokenStore
 
 from ...waiting import until
@@ -194,6 +195,28 @@ async def test_a_new_version_waits_for_a_yes_and_what_is_deleted_stops(bench: Be
     assert "was deleted" in told["why_not"]
 
 
+async def test_a_yes_is_for_the_version_that_was_asked_about_or_shown(idle: Bench) -> None:
+    app, schedules = idle.app, idle.schedules
+    mark = WRITES.replace("def note", "def seen").replace("Note a", "See a")
+    await save(app, mark, "seen")
+
+    async def saves_another(_before: StoredSchedule | None, asked_about: StoredSkill) -> None:
+        assert asked_about.version == 1
+        await save(app, mark.replace("return word", "return word * 2"), "seen")
+        idle.clock.to(idle.clock() + 86_400)
+
+    added = await schedules.add(ScheduleRequest("daily", "seen", MORNING), saves_another)
+    assert added["version"] == 1
+    waits = "version 2 of seen waits for a yes: sealab schedules add daily --skill-version 2"
+    assert (await the_one(schedules))["waits"] == waits
+    assert await following(schedules) > idle.clock()
+    for stale in (("seen", 1), ("note", 2)):
+        with pytest.raises(RequestRefused, match="would run version 2 of seen, which the page did not show"):
+            await schedules.add(ScheduleRequest("daily", seen=stale))
+    assert (await the_one(schedules))["newest"] == 2
+    assert (await schedules.add(ScheduleRequest("daily", seen=("seen", 2))))["version"] == 2
+
+
 @pytest.mark.parametrize(("overlap", "runs"), [("skip", 1), ("wait", 1), ("start", 2)])
 async def test_a_time_at_which_the_last_run_has_not_ended(idle: Bench, overlap: Any, runs: int) -> None:
     schedules, before = idle.schedules, await idle.queued()
@@ -270,10 +293,10 @@ async def test_what_came_between_a_look_and_a_change_is_not_overwritten(idle: Be
     schedules, rights = idle.schedules, frozenset({Right.RUN, Right.SKILLS_READ})
     ada, eve = (Caller(of_principal(each), identity=Identity("default", each, rights)) for each in ("ada", "eve"))
 
-    async def of_ada(_before: StoredSchedule | None) -> None:
+    async def of_ada(*_asked: object) -> None:
         await schedules.add(ScheduleRequest("daily", "note", MORNING, {"word": "ada"}, caller=ada))
 
-    async def changed(_before: StoredSchedule | None) -> None:
+    async def changed(*_asked: object) -> None:
         await schedules.add(ScheduleRequest("daily", "note", MORNING, {"word": "changed"}, caller=ada))
 
     with pytest.raises(ScheduleMoved):

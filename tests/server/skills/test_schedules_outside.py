@@ -60,7 +60,8 @@ async def test_an_agent_needs_the_users_yes_to_add_to_change_and_to_remove_one(t
         assert "needs the user's yes" in await caller.refusal("remove_schedule", name="tick")
         assert (await caller.told("list_schedules"))["count"] == 1
         assert await caller.told("remove_schedule", name="tick") == {"name": "tick", "removed": True}
-        assert asked[0] == "Run the skill note at set times, as the schedule tick: daily 07:00 UTC?"
+        assert asked[0] == "Run version 1 of the skill note at set times, as the schedule tick: daily 07:00 UTC?"
+        assert asked[2] == "Change the schedule tick, and have it run version 2 of the skill note?"
         assert asked[-1] == "Remove the schedule tick?"
         assert len(asked) == 6
 
@@ -70,6 +71,6 @@ async def test_an_agent_whose_user_cannot_be_asked_is_told_what_the_user_can_do(
         await caller.told("save_skill", name="note", code=NOTE)
         await caller.told("add_schedule", name="tick", skill="note", every="daily 07:00 UTC")
         said = await caller.refusal("add_schedule", name="tick", every="hourly UTC")
-        assert "Have the user run sealab schedules add tick." in said
+        assert "Have the user run sealab schedules add tick --skill-version 1." in said
         said = await caller.refusal("remove_schedule", name="tick")
         assert "Have the user run sealab schedules remove tick." in said

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from starlette.responses import Response
-from starlette.types import ASGIApp, Scope
+from starlette.types import Scope
 
 from ....base.errors import AuditUnwritten
 from ....base.identity import Identity
@@ -23,7 +23,7 @@ async def denied(
     reason: DenialReason,
     identity: Identity | None = None,
     lacks: str = "",
-) -> ASGIApp:
+) -> Response:
     """Note that a request is not let in, and return the answer to it: 503 where a required line cannot be kept."""
     address = block_of(address_of(scope))
     audit.denied(identity, status=answer.status_code, reason=reason, lacks=lacks, address=address)
@@ -34,6 +34,6 @@ async def denied(
     return answer
 
 
-def unkept(error: AuditUnwritten) -> ASGIApp:
+def unkept(error: AuditUnwritten) -> Response:
     """Return the answer to a request whose line cannot be kept."""
     return refusal(503, str(error), retry_after=_RETRY_SECONDS)

@@ -11,6 +11,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar
 from urllib.parse import parse_qsl
 
 from starlette.responses import Response
@@ -43,6 +46,7 @@ Of more, those used longest ago are forgotten.
 _RETRY_SECONDS = 2
 # RFC 6750, 2.1: a scheme, which is not case-sensitive (RFC 9110, 11.1), spaces, and a b64token.
 _BEARER = re.compile(rb"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)
+_T = TypeVar("_T")
 _INVALID_REQUEST, _INVALID_TOKEN = "invalid_request", "invalid_token"
 _HOW_BY_ISSUER = (
     "Send a token of the issuer that is valid, as `Authorization: Bearer …`; the metadata names the issuer."
@@ -99,34 +103,46 @@ class Authentication:
             answer = judged
         await answer(scope, receive, send)
 
-    async def judged(self, scope: Scope, token: str) -> Identity | ASGIApp:
+    async def judged(self, scope: Scope, token: str) -> Identity | Response:
         """Return whom a token stands for, or the answer to one that is not valid, or cannot be judged."""
-        address = address_of(scope)
         mark = hashlib.sha256(token.encode("ascii")).digest()
         is_known = self._accepted.get(mark, False)
-        if not is_known and (wait := await self._guesses.turn(address)):
-            text = f"Too many tokens that are not valid came from this address. Send a valid one in {wait} seconds."
-            return await self._denied(scope, refusal(429, text, retry_after=wait), DenialReason.TOO_MANY)
-        is_guess, failure = False, ""
-        try:
-            identity = await self._verifier.identity_of(token)
-            is_guess = identity is None
-        except VerifierUnavailable as error:
-            identity, failure = None, str(error)
-        finally:
-            if not is_known:
-                self._guesses.judged(address, is_guess=is_guess)
-        if failure:
-            return await self._denied(scope, refusal(503, failure, retry_after=_RETRY_SECONDS), DenialReason.UNJUDGED)
+        identity = await self.in_turn(scope, partial(self._verifier.identity_of, token), is_known=is_known)
         if identity is None:
             self._accepted.pop(mark, None)
             text = f"The token is not valid, or no longer. {self._how}"
             return await self._refused(scope, 401, text, _INVALID_TOKEN, DenialReason.INVALID)
+        if isinstance(identity, Response):
+            return identity
         try:
             await self._signed_in(mark, identity)
         except AuditUnwritten as error:
             return unkept(error)
         return identity
+
+    async def in_turn(
+        self, scope: Scope, judge: Callable[[], Awaitable[_T | None]], *, is_known: bool = False
+    ) -> _T | Response | None:
+        """Return what `judge` finds when it is the turn of a request's address; None counts as a guess.
+
+        Return the answer where the address sent too many guesses, or what `judge` asks is not available.
+        """
+        address = address_of(scope)
+        if not is_known and (wait := await self._guesses.turn(address)):
+            text = f"Too many tokens that are not valid came from this address. Send a valid one in {wait} seconds."
+            return await self._denied(scope, refusal(429, text, retry_after=wait), DenialReason.TOO_MANY)
+        found, is_guess, failure = None, False, ""
+        try:
+            found = await judge()
+            is_guess = found is None
+        except VerifierUnavailable as error:
+            failure = str(error)
+        finally:
+            if not is_known:
+                self._guesses.judged(address, is_guess=is_guess)
+        if failure:
+            return await self._denied(scope, refusal(503, failure, retry_after=_RETRY_SECONDS), DenialReason.UNJUDGED)
+        return found
 
     async def _signed_in(self, mark: bytes, identity: Identity) -> None:
         """Note that a token was accepted, unless that was noted before; `mark` is a digest of it.
@@ -199,14 +215,14 @@ class Authentication:
             given[BEARER] = token
         return given
 
-    async def _refused(self, scope: Scope, status: int, text: str, error: str | None, reason: DenialReason) -> ASGIApp:
+    async def _refused(self, scope: Scope, status: int, text: str, error: str | None, reason: DenialReason) -> Response:
         """Note that a request is not let in, and return the answer to it."""
         # What an OAuth client asks its issuer for (MCP 2025-11-25, Protected Resource Metadata Discovery Requirements).
         rights = [] if self._metadata_url is None else [right for right in Right if right in DEFAULT_RIGHTS]
         said = challenge(error=error, rights=rights, metadata_url=self._metadata_url)
         return await self._denied(scope, refusal(status, text, challenge=said), reason)
 
-    async def _denied(self, scope: Scope, answer: Response, reason: DenialReason) -> ASGIApp:
+    async def _denied(self, scope: Scope, answer: Response, reason: DenialReason) -> Response:
         return await denied(self._audit, scope, answer, reason=reason, identity=identity_in(scope))
 
 
