@@ -187,6 +187,7 @@ async def test_the_journal_and_the_audit_log_keep_the_sources_of_a_write(bank: B
     async with bank.caller(User([yes()])) as caller:
         run_id = (await caller.run(READ + pay(TAKEN)))["run_id"]
     await bank.app.journal.stored()
+    await bank.app.audit.kept()
     home = str(bank.app.home.root)
     shown = (await asyncio.to_thread(sealab, "--home", home, "runs", "show", run_id)).stdout
     assert 'recipient (party) from text: bank.read_file("bill.txt")' in shown

@@ -150,7 +150,7 @@ marked, gone = await tools.asked.get_and_mark(), await tools.asked.delete_note(n
     assert "1. asked.get_note() [line 2 of the skill note]\nasked.get_note does not say that it only reads." in first
     assert "It is a dry run" in first
     assert "delete_note" not in first.partition("\n")[2]
-    assert "get_and_mark" not in first
+    assert "get_and_mark" not in first.partition("\n")[2]
     assert user.choices[0] == ["such calls in this run", "such calls always"]
 
 
