@@ -244,9 +244,9 @@ async def test_runs_that_met_a_person_are_erased_and_no_others(tmp_path: Path, p
         refused = sealab("pii", "forget", NAME, "--home", str(tmp_path), **ENV, SEALAB_PRIVACY="off")
         assert "PRIVACY is off" in refused.stderr
     await forgotten(tmp_path, "+49309018201", "--yes")
+    before = await statuses(tmp_path)  # a list hides what programs hold, and so keeps a token of it
     told = await forgotten(tmp_path, NAME)
     assert told["at_work"] == []
-    before = await statuses(tmp_path)
     assert await forgotten(tmp_path, NAME) == told
     assert await statuses(tmp_path) == before
     await forgotten(tmp_path, MAIL, "--yes")
