@@ -15,6 +15,7 @@ from sealab.server.base.database import HomeDatabase
 from sealab.server.governance.sign_ins.sign_ins import SignIns
 from sealab.server.governance.sign_ins.signing_in import signed_in_here
 from sealab.skills_db.sql import sa
+from sealab.skills_db.vault_root import root_of
 from sealab.tools_registry.configuration import Configuration, ServerConfig
 from sealab.tools_registry.errors import ConnectFailed, SignInFailed, SignInNeeded
 from sealab.tools_registry.sign_in.owners import OPERATOR
@@ -29,11 +30,11 @@ KEY = bytes(range(32))
 
 
 @contextmanager
-def state(url: str | None, folder: Path, key: bytes = KEY) -> Iterator[SignIns]:
+def state(url: str | None, folder: Path, key: bytes = KEY, *, is_masters: bool = False) -> Iterator[SignIns]:
     """The operator's sign-ins as one server has them, with a home of its own."""
     database = HomeDatabase(url, folder)
     try:
-        yield SignIns(database, lambda: key)
+        yield SignIns(database, lambda: root_of(database(), key) if is_masters else key)
     finally:
         database.close()
 
@@ -149,7 +150,7 @@ async def test_programs_of_another_home_and_commands_use_the_sign_in_that_one_ho
     homes = [tmp_path / each for each in "ab"]
     for home in homes:
         upstream.configure(home, sign_in="operator")
-    with state(postgres_place.server_url, homes[0], bytes.fromhex("ab" * 32)) as first:
+    with state(postgres_place.server_url, homes[0], bytes.fromhex("ab" * 32), is_masters=True) as first:
         await keep(first, server)
 
     async def command(home: Path, *words: str) -> object:
