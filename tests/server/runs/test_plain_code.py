@@ -84,12 +84,12 @@ OF_OTHER_SERVICES = {
     ),
     "files in /mnt/data": (
         (
-            "import os\nfrom pathlib import Path\nwrite_file('/mnt/data/a.txt', '1')\n"
-            "with open('/mnt/data/b.txt', 'w') as file: file.write(read_file('/mnt/data/a.txt') + '2')\n"
-            "[Path('b.txt').read_text(), sorted(os.listdir('/mnt/data')), os.path.exists('/mnt/database'), "
-            "[each['name'] for each in list_files('/mnt/data')]]"
+            "import os\nfrom pathlib import Path\nwrite_file('/mnt/data/own/a.txt', '1')\n"
+            "with open('/mnt/data/own/b.txt', 'w') as file: file.write(read_file('/mnt/data/own/a.txt') + '2')\n"
+            "[Path('own/b.txt').read_text(), sorted(os.listdir('/mnt/data/own')), os.path.exists('/mnt/database'), "
+            "[each['name'] for each in list_files('/mnt/data/own')]]"
         ),
-        ["12", ["a.txt", "b.txt"], False, ["a.txt", "b.txt"]],
+        ["12", ["a.txt", "b.txt"], False, ["own/a.txt", "own/b.txt"]],
     ),
 }
 
