@@ -116,11 +116,10 @@ class Costs:
         before, self._shared = processor_seconds(), 0.0
         result = yield
         seconds = (processor_seconds() - before - self._shared) * self._speed
-        for _ in range(_TRIES_MORE):  # what was compiled ahead beside another test is counted when it has ended
-            if seconds <= NEW_SECONDS_MAX or seconds > _ONCE_MORE_SECONDS_MAX:
-                break
-            if not self._rows and item.nodeid in self._known:
-                break
+        # What was compiled ahead beside another test is counted when it has ended.
+        tries = _TRIES_MORE if self._rows or item.nodeid not in self._known else 0
+        while tries and NEW_SECONDS_MAX < seconds <= _ONCE_MORE_SECONDS_MAX:
+            tries -= 1
             before, self._shared = processor_seconds(), 0.0
             runtestprotocol(item, log=False, nextitem=nextitem)
             speed = min(self._speed, _speed())
