@@ -4,7 +4,8 @@
 cost of a shared fixture is divided among the tests that use it. A test whose cost is above `QUICK_SECONDS` belongs to
 the long tier (`make long`), every other one to `make test`: no mark says which tests are slow. A test of the quick tier
 that the file does not list, and that takes more than `NEW_SECONDS_MAX`, fails. Such a test is run up to three times more
-first, and the least figure counts: the first one may have paid for imports.
+first, and the least figure counts: the first one may have paid for imports, and for what a server prepares after its
+start. Of these runs only the call and the test's own fixtures count.
 """
 
 from __future__ import annotations
@@ -96,11 +97,13 @@ class Costs:
         self._speed = _speed()
         self._shared = 0.0
         """Seconds that the fixtures of more than one test took during this test."""
+        self._own: float | None = None
+        """Seconds that the call and its own fixtures took, where a test is run once more."""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
         if fixturedef.scope == "function":
-            return (yield)
+            return (yield from self._counted())
         before, shared = processor_seconds(), self._shared
         try:
             return (yield)
@@ -108,6 +111,20 @@ class Costs:
             spent = processor_seconds() - before
             self._record(f"fixture {fixturedef.baseid}::{fixturedef.argname}", spent - (self._shared - shared))
             self._shared = shared + spent
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Generator[None, object, object]:
+        return (yield from self._counted())
+
+    def _counted(self) -> Generator[None, object, object]:
+        """Run a part of a test, and add to `_own` what it took without what was counted within it."""
+        if (own := self._own) is None:
+            return (yield)
+        before, shared = processor_seconds(), self._shared
+        try:
+            return (yield)
+        finally:
+            self._own = own + processor_seconds() - before - (self._shared - shared)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(
@@ -120,10 +137,9 @@ class Costs:
         tries = _TRIES_MORE if self._rows or item.nodeid not in self._known else 0
         while tries and NEW_SECONDS_MAX < seconds <= _ONCE_MORE_SECONDS_MAX:
             tries -= 1
-            before, self._shared = processor_seconds(), 0.0
+            self._own = self._shared = 0.0
             runtestprotocol(item, log=False, nextitem=nextitem)
-            speed = min(self._speed, _speed())
-            seconds = min(seconds, (processor_seconds() - before - self._shared) * speed)
+            seconds, self._own = min(seconds, self._own * min(self._speed, _speed())), None
         self._record(item.nodeid, seconds)
         if seconds > NEW_SECONDS_MAX and self._judges and item.nodeid not in self._known:
             reason = f"It takes {seconds:.1f} processor seconds. Make it cheaper, or have `make costs` move it to `make long`."

@@ -221,8 +221,14 @@ async def settled(seconds: float) -> bool:
     return True
 
 
+def cancellations() -> int:
+    """Return how often the current task was cancelled; of earlier times that it survived some still count."""
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
+
+
 async def _done(kind: Kind, work: Callable[[], _T]) -> _T:
-    submitted = _executor(kind).submit_for(OWNER.get(), work)
+    submitted, before = _executor(kind).submit_for(OWNER.get(), work), cancellations()
     refused, seconds = False, _PATIENT.get(kind, QUEUE_SECONDS)
 
     def refuse() -> None:
@@ -233,8 +239,7 @@ async def _done(kind: Kind, work: Callable[[], _T]) -> _T:
     try:
         return await asyncio.wrap_future(submitted)
     except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if not refused or (task is not None and task.cancelling()):
+        if not refused or cancellations() > before:
             raise
         raise HostWorkBusy(
             f"The server ({kind.value}) was busy with other calls for {seconds:g} seconds, so nothing was done. "

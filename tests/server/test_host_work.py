@@ -8,7 +8,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -195,10 +197,22 @@ async def test_no_more_work_of_a_kind_waits_than_may_and_none_for_longer(monkeyp
         cancelled.cancel()
         with pytest.raises(asyncio.CancelledError):
             await cancelled
+        monkeypatch.setattr(host_work, "QUEUE_SECONDS", 0.1)
+        with pytest.raises(HostWorkBusy, match="so nothing was done"):
+            await asyncio.create_task(_cancelled_before(partial(in_thread, Kind.SEARCH, pytest.fail)))
     finally:
         release.set()
     assert all(await asyncio.gather(*stuck))
     assert await host_work.settled(20)
+
+
+async def _cancelled_before(work: Callable[[], Awaitable[object]]) -> object:
+    """Do work in a task that has survived a cancellation, which `Task.cancelling` still counts."""
+    if (task := asyncio.current_task()) is not None:
+        task.cancel()
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(0)
+    return await work()
 
 
 def test_a_thread_that_hangs_does_not_keep_the_process_from_ending() -> None:

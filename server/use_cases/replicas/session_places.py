@@ -18,6 +18,7 @@ from weakref import WeakValueDictionary
 from ....sandbox.host.repl_sessions import shown
 from ....skills_db.errors import SkillsDbError
 from ...base.errors import HostWorkBusy
+from ...base.host_work import cancellations
 from ...base.lru import Lru
 from ..runs.executor import Here
 from .replica_errors import OutcomeUnknown, SessionElsewhere
@@ -173,14 +174,13 @@ class SessionPlaces:
         """
         if held.is_lost:
             raise self.no_lease(held.session)
-        running = asyncio.ensure_future(here())
+        running, before = asyncio.ensure_future(here()), cancellations()
         held.running.add(running)
         try:
             with self.used(held):
                 return await running
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if not held.is_lost or (task is not None and task.cancelling()):
+            if not held.is_lost or cancellations() > before:
                 raise
             raise self.moved(held.session) from None
         finally:

@@ -18,7 +18,7 @@ from .....sandbox.errors import Busy
 from .....skills_db.errors import JournalNotFound
 from .....skills_db.journal.records import ENDED, QUEUED, RUNNING
 from ....base.errors import KNOWN_ERRORS, RequestRefused
-from ....base.host_work import Kind, in_thread
+from ....base.host_work import Kind, cancellations, in_thread
 from ....base.identity import Right
 from ....governance.audit.trail import UNAUDITED, AuditTrail
 from ....governance.caller import Caller, NobodyAnswers, OnProgress
@@ -306,11 +306,10 @@ async def executed_or_parked(
         return NO
 
     asked = replace(request, run_id=run_id, caller=replace(request.caller, ask=ask))
-    running = asyncio.create_task(execute(executor, asked, progress=progress))
+    running, before = asyncio.create_task(execute(executor, asked, progress=progress)), cancellations()
     try:
         return await running
     except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if not open_question or task is None or task.cancelling():
+        if not open_question or cancellations() > before:
             raise
     return await background.park(request, run_id, open_question)
