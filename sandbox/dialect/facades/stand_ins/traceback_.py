@@ -39,8 +39,8 @@ def format_exception(
         return ["NoneType: None\n"]
     from ....report.failures import SOURCE_NAME, describe
 
-    told = describe(error, GUEST.sources.get(SOURCE_NAME, ""), earlier=GUEST.sources).traceback
-    return [f"{line}\n" for line in (told or "").splitlines()]
+    text = describe(error, GUEST.sources.get(SOURCE_NAME, ""), earlier=GUEST.sources).traceback
+    return [f"{line}\n" for line in (text or "").splitlines()]
 
 
 def format_exception_only(exc: object, /, value: Any = _FROM_VALUE, **_options: object) -> list[str]:
