@@ -80,12 +80,15 @@ def bounded(answer: CallToolResult, chars_max: int, rest: str) -> CallToolResult
 
     `rest` says how to get all of it. Of the text only `SHOWN_CHARS` are left where the structured content has more.
     """
-    content = cast("dict[str, Json]", answer.structured_content)
+    structured = cast("dict[str, Json]", answer.structured_content)
     cuts: dict[str, Cut] = {}
-    if not fits(content, "", max_chars=chars_max):
-        content, cuts = cut_members(content, chars_max, rest)
-        noted = cast("dict[str, Json]", content.get("truncated", {}))
-        answer.structured_content = {**content, "truncated": {**noted, **{each: cuts[each].to_json() for each in cuts}}}
+    if not fits(structured, "", max_chars=chars_max):
+        structured, cuts = cut_members(structured, chars_max, rest)
+        noted = cast("dict[str, Json]", structured.get("truncated", {}))
+        answer.structured_content = {
+            **structured,
+            "truncated": {**noted, **{each: cuts[each].to_json() for each in cuts}},
+        }
     text = cast("TextContent", answer.content[0])
     text.text = short_text(text.text, rest)
     return answer

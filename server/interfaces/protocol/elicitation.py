@@ -237,9 +237,9 @@ class Elicitations:
         """Do the work of one request, or go on with what an earlier request began; return its answer or its questions.
 
         `session` names the session of code in which it works, with its owner. Work that `parks` gets
-        `NobodyAnswers` where nobody answers; any other work gets a no. With a `link` the user is asked to open it, and an empty
-        text says that they will. Where the call was `sent` before, it joins that one. Raises `RequestRefused` where the
-        request answers questions that are no longer open, or has the key of another call.
+        `NobodyAnswers` where nobody answers; any other work gets a no. With a `link` the user is asked to open it, and
+        an empty text says that they will. Where the call was `sent` before, it joins that one. Raises `RequestRefused`
+        where the request answers questions that are no longer open, or has the key of another call.
         """
         if context.request_state is not None:
             return await self.resume(context, context.request_state)

@@ -96,7 +96,7 @@ async def _agreed(client: Client, question: str, command: str) -> None:
 
 
 def _schedule_answer(ctx: Context[None, None], listed: ListedSchedule | ScheduleList) -> CallToolResult:
-    """Return an answer that says over stdio when it fires."""
+    """Return the answer; over stdio it says too when schedules are fired."""
     answer = answered(listed, json.dumps(listed, ensure_ascii=False))
     if ctx.request_context.request is None:
         answer.content.append(answered(None, _WHILE_IT_RUNS).content[0])

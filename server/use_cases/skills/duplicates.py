@@ -63,8 +63,8 @@ async def same_as(
 ) -> StoredSkill | None:
     """Return the skill among those alike that does what the new one does; None where none does.
 
-    That is one of the same code but for its name; one with the same parameters and similar words; or one whose tests the new
-    code passes, with the answers of tools that were recorded.
+    That is one of the same code but for its name; one with the same parameters and similar words; or one whose tests
+    the new code passes, with the answers of tools that were recorded.
     """
     code = shape_of(draft)
     for share, each in found:

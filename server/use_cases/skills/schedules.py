@@ -129,7 +129,7 @@ class RemovedSchedule(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class _Definition:
-    """What is stored of a schedule, sealed. `said` is when its owner last had it go on, in seconds since 1970."""
+    """What is stored of a schedule, sealed. `said` is when its owner last added it, in seconds since 1970."""
 
     skill: str
     version: int

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from .service import SkillService
 
 USED_SHOWN_MAX = 5
-"""The most-used skills that are named to a new conversation."""
+"""How many of the most-used skills the greeting of a new conversation names."""
 CALL_CHARS_MAX = 100
 """Characters of the call of each."""
 RUN_SKILL_BYTES_MAX = 4_000_000
@@ -369,7 +369,7 @@ def loaded(skill: StoredSkill) -> LoadedSkill:
 
 
 def _of_others(draft: SkillDraft) -> dict[str, object]:
-    """Return a folder that others wrote as lines: whose it is, its instructions, and its files."""
+    """Return the metadata of a folder that others wrote: its origin, instructions and files; empty for an own skill."""
     if ORIGIN not in draft.extra:
         return {}
     files = files_in(draft.extra)
