@@ -292,7 +292,7 @@ class RegistryCalls:
 
     async def _note_returns(self, calls: Calls, tool: Tool) -> None:
         if len(calls.log.returns) < RETURNS_MAX and tool.full_name not in calls.log.returns:
-            untold = await discovery.untold_returns(self.registry, tool, calls.caller.scope)
+            untold = await discovery.unseen_return_type(self.registry, tool, calls.caller.scope)
             if untold is not None:
                 calls.log.returns[tool.full_name] = untold
 

@@ -251,8 +251,8 @@ def _choices(schema: Json) -> list[Json]:
 def _brought(draft: SkillDraft) -> dict[str, int]:
     files, assets = (cast("Mapping[str, str]", draft.extra.get(part, {})) for part in ("files", "assets"))
     recordings = draft.recordings if isinstance(draft.recordings, Sequence) else ()
-    told = {"files": len(files), "assets": len(assets), "tests": bool(draft.tests), "recordings": len(recordings)}
-    return {part: int(number) for part, number in told.items() if number}
+    counts = {"files": len(files), "assets": len(assets), "tests": bool(draft.tests), "recordings": len(recordings)}
+    return {part: int(number) for part, number in counts.items() if number}
 
 
 def _write(target: Path, skill: StoredSkill) -> Path:

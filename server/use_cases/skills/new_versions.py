@@ -121,18 +121,20 @@ def change_of(draft: SkillDraft, last: StoredSkill, tests: Judged) -> str:
 
     Empty where it holds what the last one did.
     """
-    old, told = last.draft, []
+    old, changes = last.draft, []
     if draft.signature != old.signature:
-        told.append(f"{old.signature} is now {draft.signature}")
-        told += [f"callers must give {name}" for name in sorted(_needed(draft) - _needed(old))]
-        told += [f"takes no {name} any more" for name in sorted(_taken(old) - _taken(draft))]
+        changes.append(f"{old.signature} is now {draft.signature}")
+        changes += [f"callers must give {name}" for name in sorted(_needed(draft) - _needed(old))]
+        changes += [f"takes no {name} any more" for name in sorted(_taken(old) - _taken(draft))]
     elif draft.code != old.code:
-        told.append("the same signature, other code")
-    told += [f"other {part}" for part in ("description", "tags", "tests") if getattr(draft, part) != getattr(old, part)]
+        changes.append("the same signature, other code")
+    changes += [
+        f"other {part}" for part in ("description", "tags", "tests") if getattr(draft, part) != getattr(old, part)
+    ]
     if draft.code != old.code:
-        told += [f"passes the tests of {', '.join(tests.passed)}"] if tests.passed else []
-        told += [f"{len(tests.failed)} tests of before fail"] if tests.failed else []
-    return f"Since version {last.version}: {'; '.join(told)}." if told else ""
+        changes += [f"passes the tests of {', '.join(tests.passed)}"] if tests.passed else []
+        changes += [f"{len(tests.failed)} tests of before fail"] if tests.failed else []
+    return f"Since version {last.version}: {'; '.join(changes)}." if changes else ""
 
 
 def _needed(draft: SkillDraft) -> set[str]:
