@@ -53,7 +53,7 @@ class Describer:
     catalog: Catalog
     learned: AnswerShapes | None = None
     asks: Callable[[Tool], bool] = lambda _tool: False
-    """Says whether a user is asked before a call of a tool."""
+    """Returns whether a user is asked before a call of a tool."""
 
     def describe(self, tool: Tool, level: DetailLevel = DetailLevel.FULL) -> dict[str, Json]:
         """Return `name server category`, and per level `description arguments returns`, `description signature` or all.

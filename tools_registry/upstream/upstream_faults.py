@@ -1,4 +1,4 @@
-"""Says in our own errors what went wrong with an upstream server: what was wrong, then what to do.
+"""Maps what went wrong with an upstream server to our own errors, which say what was wrong, then what to do.
 
 The SDK raises `MCPError` for the server's errors as for its own (time-out, closed connection), plain `RuntimeError` for
 what it cannot go on with, pydantic's `ValidationError` for an answer of the wrong shape, and exception
