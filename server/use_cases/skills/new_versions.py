@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
-from ....skills_db.content import TOLD_MAX_CHARS
+from ....skills_db.content import LISTED_MAX_CHARS
 from ....skills_db.skill_md import EXTRA_KEYS, ORIGIN
 from ...base.errors import ServerError, SkillUnfit
 from ...base.identity import Right
@@ -50,7 +50,7 @@ def kept_description(description: str, facts: SkillFacts, last: StoredSkill | No
     if description.strip() or last is None:
         return description
     documented = last.draft.extra.get("docstring", None if facts.description else "")
-    return last.draft.description if facts.description[:TOLD_MAX_CHARS] in {"", documented} else ""
+    return last.draft.description if facts.description[:LISTED_MAX_CHARS] in {"", documented} else ""
 
 
 def kept_files(files: Mapping[str, bytes], last: StoredSkill | None) -> dict[str, Json]:

@@ -145,7 +145,7 @@ class _Definition:
 
     @classmethod
     def of(cls, schedule: StoredSchedule) -> _Definition | None:
-        return None if schedule.told is None else cls(**cast("dict[str, Any]", schedule.told))
+        return None if schedule.definition is None else cls(**cast("dict[str, Any]", schedule.definition))
 
     @property
     def caller(self) -> Caller:

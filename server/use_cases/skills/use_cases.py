@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NotRequired, cast
 from typing_extensions import TypedDict
 
 from ....sandbox.job import Json, Outcome, SourceReading, Status
-from ....skills_db.content import TOLD_MAX_CHARS, SkillDraft, SkillKind
+from ....skills_db.content import LISTED_MAX_CHARS, SkillDraft, SkillKind
 from ....skills_db.errors import SkillNotFound, SkillRefused, SkillsDbError
 from ....skills_db.skill_md import MANIFEST, ORIGIN, files_in
 from ....tools_registry.errors import RegistryError
@@ -536,7 +536,7 @@ def draft_from(
 
     Of a long docstring the description is the beginning; the code has all of it.
     """
-    described, documented = description.strip(), facts.description[:TOLD_MAX_CHARS]
+    described, documented = description.strip(), facts.description[:LISTED_MAX_CHARS]
     return SkillDraft(
         name=name,
         code=facts.code,
