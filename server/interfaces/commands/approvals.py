@@ -72,7 +72,7 @@ def listed_approvals(
     names = None if tool is None else re.compile(rf"(?<![\w.]){re.escape(tool)}(?=[(,])")
 
     def fits(asked: ListedRun) -> bool:
-        told = asked.told
+        told = asked.summary
         names_it = names is None or names.search(str(told["question"])) is not None
         return asked.began >= since and who in {None, told["who"]} and names_it
 
