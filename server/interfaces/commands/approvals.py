@@ -72,7 +72,7 @@ def listed_approvals(
     names = None if tool is None else re.compile(rf"(?<![\w.]){re.escape(tool)}(?=[(,])")
 
     def fits(asked: ListedRun) -> bool:
-        row = asked.told
+        row = asked.summary
         names_it = names is None or names.search(str(row["question"])) is not None
         return asked.began >= since and who in {None, row["who"]} and names_it
 

@@ -77,14 +77,16 @@ def hidden_runs(here: Here, wanted: RunFilter) -> list[Transcript]:
     """Return what a list says of the runs of the homes that a command looks at, the newest first."""
     found = [each for home in opened_homes(here) for each in runs_in(home, wanted)]
     found.sort(key=lambda run: run.began, reverse=True)
-    return [run.told for run in found[: wanted.limit]]
+    return [run.summary for run in found[: wanted.limit]]
 
 
 def runs_in(home: OpenedHome, wanted: RunFilter) -> list[ListedRun]:
     """Return what a list says of the runs of one home, newest first, with tokens in place of personal data."""
     listed = listed_runs(home.journal.store(), home.journal.background(), wanted)
     hidden = asyncio.run(hidden_list(home.privacy, listed)) if listed else []
-    return [run._replace(told={"tenant": home.home.tenant, **each}) for run, each in zip(listed, hidden, strict=True)]
+    return [
+        run._replace(summary={"tenant": home.home.tenant, **each}) for run, each in zip(listed, hidden, strict=True)
+    ]
 
 
 @runs.command()
@@ -209,12 +211,12 @@ def _with_limits(settings: Settings, journals: Iterable[StoredJournal]) -> Setti
 def hidden_run(home: OpenedHome, run_id: str) -> Transcript:
     """Return what a run did, with tokens of its owner in place of personal data."""
     from ....skills_db.runs import RunStore
-    from ...use_cases.runs.ledger import use_told
+    from ...use_cases.runs.ledger import use_tokens
 
     found = recorded_run(home.journal.store(), home.journal.background(), run_id)
     transcript = {"tenant": home.home.tenant, **asyncio.run(hidden_transcript(home.privacy, found))}
     for use in RunStore(home.database()).uses(run_id=run_id).values():
-        transcript |= use_told(use)
+        transcript |= use_tokens(use)
     return transcript
 
 
@@ -277,7 +279,7 @@ def _lines(transcript: Transcript) -> Iterator[str]:
 
 
 def tokens_line(counts: Mapping[str, object]) -> str:
-    """Return the tokens of one run or of several, as `use_told` gives them."""
+    """Return the tokens of one run or of several, as `use_tokens` gives them."""
     tokens, directly = (cast("Mapping[str, int]", counts[name]) for name in ("tokens", "tokens_directly"))
     return (
         f"tokens written {tokens['written']}, read {tokens['read']}; directly: calls {directly['calls']}, definitions "

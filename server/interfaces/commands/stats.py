@@ -8,7 +8,7 @@ from typing import Literal, cast
 
 from ....skills_db.tenants.used import Use
 from ...governance.scopes import principal_of
-from ...use_cases.runs.ledger import TOKENIZER, use_told
+from ...use_cases.runs.ledger import TOKENIZER, use_tokens
 from ...use_cases.tenants.contents import operators_database
 from .command import Command
 from .opened import opened_homes
@@ -102,11 +102,11 @@ def _listed(
         if tenant in {None, home.home.tenant}:
             uses = RunStore(home.database()).uses(since=datetime.fromtimestamp(began, UTC))
             for run in runs_in(home, RunFilter(who, since=began, limit=_RUNS_MAX)):
-                yield run.told, uses.get(str(run.told["run_id"]))
+                yield run.summary, uses.get(str(run.summary["run_id"]))
 
 
 def _use_json(use: Use) -> dict[str, object]:
-    return {"runs": use.runs, "cpu_seconds": round(use.seconds, 3), **use_told(use)}
+    return {"runs": use.runs, "cpu_seconds": round(use.seconds, 3), **use_tokens(use)}
 
 
 def _line(row: str, counts: dict[str, object]) -> str:

@@ -93,7 +93,7 @@ def now(here: Here, *, scope: str | None = None) -> dict[str, Json]:
     errors.sort(key=lambda run: run.began, reverse=True)
     with opened_state(here.home, here.settings.database_url) as state:
         failing = failing_servers(state)
-    rows = [run.told for run in at_work]
+    rows = [run.summary for run in at_work]
     return {
         "at": moment(time.time()),
         "running": [run for run in rows if run["status"] == RUNNING],
@@ -110,7 +110,7 @@ def now(here: Here, *, scope: str | None = None) -> dict[str, Json]:
         "failing_schedules": schedules,
         "shares": shares,
         "disk": {**_disk(here.home), "journals_bytes": journals_bytes},
-        "last_errors": [run.told for run in errors[:_ERRORS_SHOWN]],
+        "last_errors": [run.summary for run in errors[:_ERRORS_SHOWN]],
     }
 
 

@@ -102,7 +102,7 @@ class RunTools:
                 now = await background.queued_state(run_id, None)
                 later = replace(now, execution=None, progress=None)  # whose run it is not is shown no report
             else:
-                later = await background.state(run_id, scope, wait_seconds=wait_seconds, told_of=approval)
+                later = await background.state(run_id, scope, wait_seconds=wait_seconds, known_question=approval)
             answer = self.answers.of_state(later, connection)
             return answer if counts else _with_earlier(answer, approval, later.answer_to(approval.number))
 
