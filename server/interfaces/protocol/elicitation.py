@@ -104,7 +104,7 @@ _REFUSED: dict[str, Any] = {
     "title": "No to some of them?",
     "description": "The numbers of the calls that you do not approve, such as 2, 4",
 }
-_REASON: dict[str, Any] = {"type": "string", "title": "Why not?", "description": "The program is told."}
+_REASON: dict[str, Any] = {"type": "string", "title": "Why not?", "description": "The program gets it."}
 _CLIENT_CHARS_MAX = 80
 
 

@@ -55,7 +55,7 @@ _FORM = """\
 """
 _OTHERS = f'<p><a href="{CONSOLE}/approvals" rel="noreferrer">All questions that wait for you</a></p>'
 _REASON = f"""\
-<label>Why not? The program is told. <input type="text" name="reason" maxlength="{_REASON_CHARS}"></label>"""
+<label>Why not? The program gets the reason. <input type="text" name="reason" maxlength="{_REASON_CHARS}"></label>"""
 
 
 def _is_given_out(key: bytes, token: str, _scope: Scope) -> bool:
