@@ -25,7 +25,7 @@ from ...journal.test_journaled_runs import NOTES
 from ...tenants.team import Member
 from ...upstream_tools.test_registry import configure
 from .asgi import Passed, asked_of
-from .raw import HEADERS, INITIALIZE, PING, asked, begun, call, opened, post, run
+from .raw import HEADERS, INITIALIZE, METADATA, PING, asked, begun, call, opened, post, run
 from .tokens import made
 
 MODERN = b"2026-07-28"
@@ -195,6 +195,15 @@ def test_a_token_that_may_only_read_calls_what_reads_and_nothing_else(server: st
     computed = reported(server, COMPUTED, token.header)
     assert computed["result"].startswith("This needs the scope tools:write")
     assert not (home / "sent.txt").exists()
+
+
+def test_a_list_of_tools_has_those_alone_that_the_token_may_call(server: str, home: Path) -> None:
+    runs = made(home, "runs", "--scope", "run")
+    listing = {"jsonrpc": "2.0", "id": 8, "method": "tools/list", "params": {"_meta": METADATA}}
+    answer = post(server, listing, mcp_protocol_version="2026-07-28", mcp_method="tools/list", **runs.header)
+    names = {tool["name"] for tool in answer.message["result"]["tools"]}
+    assert "execute_code" in names
+    assert {name for name in names if TOOLS[name] not in ((Right.RUN,), ())} == set()  # `run_skill` needs another too
 
 
 def test_a_token_that_may_write_does_and_is_told_why_it_cannot_say_yes(server: str, home: Path) -> None:
