@@ -28,6 +28,7 @@ from ..server.conftest import in_this_process
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 NOTE = "Written by `make reference` from the program; a test compares the two.\n"
 SHARED_OPTIONS = {"--home", "--config", "--log-level", "--debug", "--json", "--help"}
+SHARED_MEANINGS = {"work on what this tenant has", "look at this tenant alone, not at all"}
 BY_MACHINE = {"required_level": "`landlock` on Linux, else `limits`"}
 """Defaults that are not the same everywhere."""
 OF_OPERATOR = {"isolation": "`auto`, `restricted`, and of `process` and `container` what is allowed and there"}
@@ -126,8 +127,8 @@ def _commands() -> str:
 {NOTE}
 `sealab` without a command is `sealab serve`. Every command takes `--help` and `--debug` (show the traceback of an
 error); those that use the home take `--home DIR`, `--config FILE` and `--log-level LEVEL` too, before or after the
-command; those that print data take `--json`. Data goes to standard output, everything else to standard error. Exit
-codes: {exit_codes}
+command; those that print data take `--json`. With `--tenant` a command works on what that tenant has; one that looks at
+all tenants looks at that one alone. Data goes to standard output, everything else to standard error. Exit codes: {exit_codes}
 
 {"".join(_command(each) for each in _leaves(parser))}"""
 
@@ -148,7 +149,10 @@ def _command(parser: argparse.ArgumentParser) -> str:
     options = ["[options]"] if any(each.option_strings for each in actions) else []
     usage = " ".join((parser.usage or " ".join([parser.prog, *options, *words])).split())
     shown = f"```text\n{usage}\n```\n\n" if words or parser.usage else ""
-    listed = "".join(f"- `{_named(each)}`: {_meaning(each)}\n" for each in actions)
+    listed = "".join(
+        f"- `{_named(each)}`\n" if each.help in SHARED_MEANINGS else f"- `{_named(each)}`: {_meaning(each)}\n"
+        for each in actions
+    )
     own_codes = "" if parser.epilog in (None, EXIT_CODES) else f"{parser.epilog}\n\n"
     return f"""\
 ## {parser.prog}
@@ -191,7 +195,7 @@ async def _tools() -> str:
 # Tools
 
 {NOTE}
-What a client sees with `SURFACE=full`, in the words that it is told. `SURFACE=code` shows `execute_code` alone, `bridge`
+What a client sees with `SURFACE=full`, word for word. `SURFACE=code` shows `execute_code` alone, `bridge`
 `run_python(code, servers, timeout)` alone. `null` for an optional argument is its default; an argument that is not
 listed is refused. The keys of a report are explained in [the sandbox](../sandbox.md#reading-a-report).
 
