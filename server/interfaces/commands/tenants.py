@@ -31,7 +31,7 @@ def list_(_here: Here, database: Database) -> Output:
     """List the tenants, deleted ones too."""
     listed = [tenant_json(each) for each in TenantStore(database).all()]
     lines = [f"{each['tenant']:<24} {each['status']:<10} created {each['created']}" for each in listed]
-    none = "There are no tenants but default, which is the home itself. The first token or call makes one."
+    none = "There are no tenants but default, the home itself. A first call makes one, or `sealab tenants create`."
     return Output({"count": len(listed), "tenants": listed}, lines or none)
 
 

@@ -29,10 +29,9 @@ _SUBMODULES = (
 _HEAD = """\
 # The standard library in `restricted`
 
-Which modules code may import, and what it writes instead of the others. *Facade* is the real module as a frozen object
-with the names that only compute. *Guest code* is Python source that runs under the dialect like the program itself:
-the library's own where it says so, else one of sealab's. A module that is not there is refused before anything runs,
-with the words of its row. Threads [take turns](threads.md).
+Which modules code may import, and what to write instead of the others. *Facade*: the real module as a frozen object with the
+names that only compute. *Guest code*: Python source, the library's own where it says so, that runs under the dialect like the
+program itself. Other modules are refused before anything runs. Threads [take turns](threads.md).
 
 | modules | here |
 | --- | --- |
