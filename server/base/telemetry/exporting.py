@@ -13,19 +13,30 @@ import re
 import threading
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
+from itertools import starmap
 from typing import Any
 
 from opentelemetry import context, propagate, trace
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.metrics import Histogram
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.trace.v1 import trace_pb2 as pb
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.metrics.export import (
+    Metric,
+    MetricExportResult,
+    MetricsData,
+    PeriodicExportingMetricReader,
+)
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
-from opentelemetry.trace import Link, SpanKind, Status, StatusCode
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
+from opentelemetry.trace import Link, SpanKind, StatusCode
+from typing_extensions import override  # of `typing` from Python 3.12 on
 
 from ....tools_registry.untraced import CARRIED
 
@@ -53,11 +64,21 @@ _TEXTS: Mapping[str, re.Pattern[str]] = {
 }
 _NUMBERS = frozenset(("server.port", "sealab.run.tool_calls", "sealab.run.cpu_seconds", "sealab.run.background"))
 _KINDS = {"internal": SpanKind.INTERNAL, "client": SpanKind.CLIENT, "server": SpanKind.SERVER}
+_ENCODED_KINDS = {kind: pb.Span.SpanKind.Value(f"SPAN_KIND_{kind.name}") for kind in SpanKind}
+_LOCAL_PARENT = pb.SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK
+_REMOTE_PARENT = _LOCAL_PARENT | pb.SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK
+_FAILED = pb.Status(code=pb.Status.STATUS_CODE_ERROR)
+_VALUES = {bool: "bool_value", int: "int_value", float: "double_value", str: "string_value"}
 
 
 @lru_cache(1000)
 def _is_harmless(name: str, value: str) -> bool:
     return _TEXTS[name].fullmatch(value) is not None
+
+
+@lru_cache(1000, typed=True)
+def _encoded(name: str, value: str | float) -> KeyValue:
+    return KeyValue(key=name, value=AnyValue(**{_VALUES[type(value)]: value}))
 
 
 class LoggedOnce(logging.Filter):
@@ -79,45 +100,92 @@ class LoggedOnce(logging.Filter):
         return True
 
 
-class JudgedSpans(SpanExporter):
-    """Gives another exporter spans with nothing in them but what may leave."""
+class JudgedSpans(OTLPSpanExporter):
+    """Sends spans with nothing in them but what may leave. Raises ImportError for an exporter that sends otherwise.
 
-    def __init__(self, exporter: SpanExporter, exporting: Exporting) -> None:
-        self._exporter = exporter
+    They are encoded here (opentelemetry/proto/trace/v1/trace.proto): the exporter takes three times as long for it,
+    and the event loop waits meanwhile.
+    """
+
+    def __init__(self, exporting: Exporting) -> None:
+        super().__init__()
+        if not hasattr(getattr(self, "_client", None), "export"):
+            raise ImportError("This version of the OTLP exporter sends in another way. Install one that sealab knows.")
         self._exporting = exporting
 
+    @override
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Send spans."""
-        return self._exporter.export([self._judged(each) for each in spans])
+        firsts = {each.instrumentation_scope: each for each in spans}
+        request = encode_spans(
+            [
+                ReadableSpan("", each.context, resource=each.resource, instrumentation_scope=scope)
+                for scope, each in firsts.items()
+            ]
+        )
+        scopes = dict(zip(firsts, request.resource_spans[0].scope_spans, strict=True))
+        for scope in scopes.values():
+            del scope.spans[:]
+        for each in spans:
+            self._add(scopes[each.instrumentation_scope], each)
+        is_sent = self._client.export(request.SerializeToString()).success
+        return SpanExportResult.SUCCESS if is_sent else SpanExportResult.FAILURE
 
-    def shutdown(self) -> None:
-        """Send nothing any more."""
-        self._exporter.shutdown()
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Send what waits."""
-        return self._exporter.force_flush(timeout_millis)
-
-    def _judged(self, span: ReadableSpan) -> ReadableSpan:
-        attributes = self._exporting.judged(dict(span.attributes or {}))
+    def _add(self, scope: pb.ScopeSpans, span: ReadableSpan) -> None:
+        attributes = self._exporting.judged(span.attributes or {})
         name = span.name
         method = attributes.get("mcp.method.name")
         if method is not None:  # the name holds what a client sent
             target = attributes.get("gen_ai.tool.name", attributes.get("gen_ai.prompt.name"))
             name = str(method) if target is None else f"{method} {target}"
-        return ReadableSpan(
-            name,
-            span.context,
-            span.parent,
-            span.resource,
-            attributes,
-            links=[Link(each.context) for each in span.links],
-            kind=span.kind,
-            status=Status(span.status.status_code),
-            start_time=span.start_time,
-            end_time=span.end_time,
-            instrumentation_scope=span.instrumentation_scope,
+        context, parent = span.context, span.parent
+        scope.spans.add(
+            trace_id=context.trace_id.to_bytes(16),
+            span_id=context.span_id.to_bytes(8),
+            trace_state=context.trace_state.to_header(),
+            parent_span_id=parent.span_id.to_bytes(8) if parent else None,
+            flags=_LOCAL_PARENT if parent is None or not parent.is_remote else _REMOTE_PARENT,
+            name=name,
+            kind=_ENCODED_KINDS[span.kind],
+            start_time_unix_nano=span.start_time,
+            end_time_unix_nano=span.end_time,
+            attributes=starmap(_encoded, attributes.items()),
+            links=[
+                pb.Span.Link(trace_id=each.context.trace_id.to_bytes(16), span_id=each.context.span_id.to_bytes(8))
+                for each in span.links
+            ],
+            status=_FAILED if span.status.status_code is StatusCode.ERROR else None,
         )
+
+
+class DurationsOfTools(OTLPMetricExporter):
+    """Sends durations of calls of tools by both names that the conventions have for them: they are recorded once."""
+
+    @override
+    def export(
+        self, metrics_data: MetricsData, timeout_millis: float | None = 10_000, **kwargs: Any
+    ) -> MetricExportResult:
+        """Send measurements."""
+        resources = [
+            replace(
+                resource,
+                scope_metrics=[
+                    replace(scope, metrics=[*scope.metrics, *_durations_of_tools(scope.metrics)])
+                    for scope in resource.scope_metrics
+                ],
+            )
+            for resource in metrics_data.resource_metrics
+        ]
+        return super().export(MetricsData(resources), timeout_millis, **kwargs)
+
+
+def _durations_of_tools(metrics: Sequence[Metric]) -> Iterator[Metric]:
+    for each in metrics:
+        if each.name == "mcp.server.operation.duration":
+            points = [point for point in each.data.data_points if "gen_ai.operation.name" in (point.attributes or {})]
+            if points:
+                data = replace(each.data, data_points=points)
+                yield replace(each, name="gen_ai.execute_tool.duration", data=data)
 
 
 class Exporting:
@@ -130,11 +198,11 @@ class Exporting:
         )
         if str(resource.attributes.get("service.name")).startswith("unknown_service"):
             resource = resource.merge(Resource({"service.name": "sealab"}))
-        readers = [PeriodicExportingMetricReader(OTLPMetricExporter())] if metrics else []
+        readers = [PeriodicExportingMetricReader(DurationsOfTools())] if metrics else []
         self._meters = MeterProvider(readers, resource, shutdown_on_exit=False)
         self._tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
         if traces:
-            self._tracers.add_span_processor(BatchSpanProcessor(JudgedSpans(OTLPSpanExporter(), self)))
+            self._tracers.add_span_processor(BatchSpanProcessor(JudgedSpans(self)))
         self._tracer = self._tracers.get_tracer("sealab", version)
         self.duration = lru_cache(100)(self._duration)
         quiet = LoggedOnce()
