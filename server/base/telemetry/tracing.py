@@ -69,7 +69,7 @@ def start(environment: Mapping[str, str]) -> None:
     from ....tools_registry.untraced import SdkTracing, trace_sdk
 
     _exporting = Exporting(version("sealab"), traces="traces" in found, metrics="metrics" in found)
-    trace_sdk(SdkTracing(_exporting.sdk_tracer(), _exporting.inject))
+    trace_sdk(SdkTracing(_exporting.tracer("mcp-python-sdk"), _exporting.inject))
 
 
 def stop() -> Exporting | None:
