@@ -12,8 +12,9 @@ import logging
 import re
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
 from itertools import starmap
@@ -46,6 +47,8 @@ from ....tools_registry.untraced import CARRIED
 Attributes = Mapping[str, str | int | float | bool]
 
 OTHER = "_OTHER"
+AT_ONCE = 100
+"""So many durations are recorded together."""
 BOUNDS_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 """Bounds of the buckets, as the conventions advise for operations of MCP."""
 _NAMES = frozenset(("gen_ai.tool.name", "gen_ai.prompt.name", "mcp.method.name"))
@@ -168,27 +171,24 @@ class Tracer(trace.Tracer):
         record_exception: bool = False,
         set_status_on_exception: bool = False,
     ) -> trace.Span:
-        ids = self._tracers.id_generator
         parent = trace.get_current_span(context).get_span_context()
-        trace_id = parent.trace_id if parent.is_valid else ids.generate_trace_id()
-        sampled = self._tracers.sampler.should_sample(context, trace_id, name, kind, attributes, links)
-        is_random = parent.trace_flags.random_trace_id if parent.is_valid else ids.is_trace_id_random()
-        flags = TraceFlags.SAMPLED * sampled.decision.is_sampled() | TraceFlags.RANDOM_TRACE_ID * is_random
-        made = trace.SpanContext(
-            trace_id,
-            ids.generate_span_id(),
-            is_remote=False,
-            trace_flags=TraceFlags(flags),
-            trace_state=sampled.trace_state,
-        )
-        if not sampled.decision.is_recording():
+        trace_id, flags, state = parent.trace_id, parent.trace_flags, parent.trace_state
+        if not parent.is_valid or parent.is_remote:  # else what was decided for its parent holds for it
+            ids = self._tracers.id_generator
+            if not parent.is_valid:
+                trace_id, flags = ids.generate_trace_id(), TraceFlags(2 * ids.is_trace_id_random())
+            sampled = self._tracers.sampler.should_sample(context, trace_id, name, kind, attributes, links)
+            flags = TraceFlags(flags & TraceFlags.RANDOM_TRACE_ID | sampled.decision.is_sampled())
+            state = sampled.trace_state
+        made = trace.SpanContext(trace_id, self._tracers.id_generator.generate_span_id(), False, flags, state)
+        if not flags.sampled:
             return trace.NonRecordingSpan(made)
         span = _Span(
             name,
             made,
             parent if parent.is_valid else None,
             self._tracers.resource,
-            dict(sampled.attributes),
+            dict(attributes or ()),
             links=links or (),
             kind=kind,
             start_time=time.time_ns() if start_time is None else start_time,
@@ -297,6 +297,19 @@ def _durations_of_tools(metrics: Sequence[Metric]) -> Iterator[Metric]:
                 yield replace(each, name="gen_ai.execute_tool.duration", data=data)
 
 
+class Durations(PeriodicExportingMetricReader):
+    """Sends durations once a minute, or as OTEL_METRIC_EXPORT_INTERVAL says."""
+
+    def __init__(self, exporting: Exporting) -> None:
+        super().__init__(DurationsOfTools())
+        self._exporting = exporting
+
+    @override
+    def collect(self, timeout_millis: float = 10_000) -> None:
+        self._exporting.record()
+        super().collect(timeout_millis)
+
+
 class Exporting:
     """Exports spans and durations. `traces` and `metrics` set whether each is sent."""
 
@@ -307,12 +320,13 @@ class Exporting:
         )
         if str(resource.attributes.get("service.name")).startswith("unknown_service"):
             resource = resource.merge(Resource({"service.name": "sealab"}))
-        readers = [PeriodicExportingMetricReader(DurationsOfTools())] if metrics else []
+        self._durations: deque[tuple[str, float, Attributes]] = deque()
+        readers = [Durations(self)] if metrics else []
         self._meters = MeterProvider(readers, resource, shutdown_on_exit=False)
         self._batch = BatchSpanProcessor(JudgedSpans(self)) if traces else None
         self._tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
         self._tracer = self.tracer("sealab", version)
-        self.duration = lru_cache(100)(self._duration)
+        self._duration = lru_cache(100)(self._new_duration)
         quiet = LoggedOnce()
         for name in ("opentelemetry.exporter", "opentelemetry.sdk", "urllib3", "requests"):
             _filter_all(name, quiet)
@@ -363,7 +377,20 @@ class Exporting:
             return OTHER if name == "mcp.method.name" else None
         return value if name in _TEXTS and _is_harmless(name, str(value)) else None
 
-    def _duration(self, name: str) -> Histogram:
+    def took(self, name: str, seconds: float, attributes: Attributes) -> None:
+        """Measure a duration. Many are recorded at once: one by one between calls, each takes several times as long."""
+        self._durations.append((name, seconds, attributes))
+        if len(self._durations) >= AT_ONCE:
+            self.record()
+
+    def record(self) -> None:
+        """Record the durations that were measured."""
+        with suppress(IndexError):  # another thread may record them meanwhile
+            while self._durations:
+                name, seconds, attributes = self._durations.popleft()
+                self._duration(name).record(seconds, self.judged(attributes))
+
+    def _new_duration(self, name: str) -> Histogram:
         meter = self._meters.get_meter("sealab")
         return meter.create_histogram(name, "s", explicit_bucket_boundaries_advisory=BOUNDS_SECONDS)
 

@@ -123,7 +123,7 @@ def part(name: str, seconds: float, ended: float) -> None:
 def took(name: str, seconds: float, attributes: Attributes) -> None:
     """Measure a duration."""
     if _exporting is not None:
-        _exporting.duration(name).record(seconds, _exporting.judged(attributes))
+        _exporting.took(name, seconds, attributes)
 
 
 @contextmanager
