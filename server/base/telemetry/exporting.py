@@ -25,8 +25,8 @@ from opentelemetry.context import Context, attach, detach, get_current
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.metrics import Histogram
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.metrics import CallbackOptions, Histogram, Observation
+from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1 import trace_pb2 as pb
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import (
@@ -38,6 +38,7 @@ from opentelemetry.sdk.metrics.export import (
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
+from opentelemetry.sdk.trace.sampling import Decision
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanKind, Status, StatusCode, TraceFlags
 from typing_extensions import override  # of `typing` from Python 3.12 on
@@ -70,10 +71,9 @@ _TEXTS: Mapping[str, re.Pattern[str]] = {
 _NUMBERS = frozenset(("server.port", "sealab.run.tool_calls", "sealab.run.cpu_seconds", "sealab.run.background"))
 _KINDS = {"internal": SpanKind.INTERNAL, "client": SpanKind.CLIENT, "server": SpanKind.SERVER}
 _ENCODED_KINDS = {kind: pb.Span.SpanKind.Value(f"SPAN_KIND_{kind.name}") for kind in SpanKind}
-_LOCAL_PARENT = pb.SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK
-_REMOTE_PARENT = _LOCAL_PARENT | pb.SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK
 _FAILED = Status(StatusCode.ERROR)
-_VALUES = {bool: "bool_value", int: "int_value", float: "double_value", str: "string_value"}
+_STATUSES = {code: pb.Status(code=pb.Status.StatusCode.Value(f"STATUS_CODE_{code.name}")) for code in StatusCode}
+_VALUES = {bool: "bool_value", int: "int_value", float: "double_value", str: "string_value"}  # of AnyValue
 
 
 @lru_cache(1000)
@@ -83,7 +83,14 @@ def _is_harmless(name: str, value: str) -> bool:
 
 @lru_cache(1000, typed=True)
 def _encoded(name: str, value: str | float) -> KeyValue:
-    return KeyValue(key=name, value=AnyValue(**{_VALUES[type(value)]: value}))
+    encoded = KeyValue(key=name)
+    setattr(encoded.value, _VALUES[type(value)], value)
+    return encoded
+
+
+def _flags(other: trace.SpanContext | None) -> int:
+    is_remote = other is not None and other.is_remote
+    return pb.SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK | pb.SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK * is_remote
 
 
 class LoggedOnce(logging.Filter):
@@ -113,8 +120,8 @@ class _Span(trace.Span, ReadableSpan):
 
     @override
     def get_span_context(self) -> trace.SpanContext:
-        context: trace.SpanContext = self._context
-        return context
+        assert self._context is not None
+        return self._context
 
     @override
     def is_recording(self) -> bool:
@@ -178,8 +185,9 @@ class Tracer(trace.Tracer):
             if not parent.is_valid:
                 trace_id, flags = ids.generate_trace_id(), TraceFlags(2 * ids.is_trace_id_random())
             sampled = self._tracers.sampler.should_sample(context, trace_id, name, kind, attributes, links)
-            flags = TraceFlags(flags & TraceFlags.RANDOM_TRACE_ID | sampled.decision.is_sampled())
-            state = sampled.trace_state
+            is_sampled = sampled.decision is Decision.RECORD_AND_SAMPLE
+            flags = TraceFlags(flags & TraceFlags.RANDOM_TRACE_ID | is_sampled)
+            state = sampled.trace_state or state
         made = trace.SpanContext(trace_id, self._tracers.id_generator.generate_span_id(), False, flags, state)
         if not flags.sampled:
             return trace.NonRecordingSpan(made)
@@ -199,7 +207,9 @@ class Tracer(trace.Tracer):
 
     @override
     @contextmanager
-    def start_as_current_span(self, name: str, *given: Any, **named: Any) -> Iterator[trace.Span]:
+    def start_as_current_span(  # type: ignore[override]  # it goes on as it is given
+        self, name: str, *given: Any, **named: Any
+    ) -> Iterator[trace.Span]:
         span = self.start_span(name, *given, **named)
         token = attach(trace.set_span_in_context(span))
         try:
@@ -253,17 +263,21 @@ class JudgedSpans(OTLPSpanExporter):
             span_id=context.span_id.to_bytes(8),
             trace_state=context.trace_state.to_header(),
             parent_span_id=parent.span_id.to_bytes(8) if parent else None,
-            flags=_LOCAL_PARENT if parent is None or not parent.is_remote else _REMOTE_PARENT,
+            flags=_flags(parent),
             name=name,
             kind=_ENCODED_KINDS[span.kind],
             start_time_unix_nano=span.start_time,
             end_time_unix_nano=span.end_time,
             attributes=starmap(_encoded, attributes.items()),
             links=[
-                pb.Span.Link(trace_id=each.context.trace_id.to_bytes(16), span_id=each.context.span_id.to_bytes(8))
+                pb.Span.Link(
+                    trace_id=each.context.trace_id.to_bytes(16),
+                    span_id=each.context.span_id.to_bytes(8),
+                    flags=_flags(each.context),
+                )
                 for each in span.links
             ],
-            status=pb.Status(code=span.status.status_code.value),
+            status=_STATUSES[span.status.status_code],
         )
 
 
@@ -293,21 +307,8 @@ def _durations_of_tools(metrics: Sequence[Metric]) -> Iterator[Metric]:
         if each.name == "mcp.server.operation.duration":
             points = [point for point in each.data.data_points if "gen_ai.operation.name" in (point.attributes or {})]
             if points:
-                data = replace(each.data, data_points=points)
+                data = replace(each.data, data_points=points)  # type: ignore[arg-type]  # of the same kind
                 yield replace(each, name="gen_ai.execute_tool.duration", data=data)
-
-
-class Durations(PeriodicExportingMetricReader):
-    """Sends durations once a minute, or as OTEL_METRIC_EXPORT_INTERVAL says."""
-
-    def __init__(self, exporting: Exporting) -> None:
-        super().__init__(DurationsOfTools())
-        self._exporting = exporting
-
-    @override
-    def collect(self, timeout_millis: float = 10_000) -> None:
-        self._exporting.record()
-        super().collect(timeout_millis)
 
 
 class Exporting:
@@ -321,8 +322,12 @@ class Exporting:
         if str(resource.attributes.get("service.name")).startswith("unknown_service"):
             resource = resource.merge(Resource({"service.name": "sealab"}))
         self._durations: deque[tuple[str, float, Attributes]] = deque()
-        readers = [Durations(self)] if metrics else []
+        readers = [PeriodicExportingMetricReader(DurationsOfTools())] if metrics else []
         self._meters = MeterProvider(readers, resource, shutdown_on_exit=False)
+        self._meter = self._meters.get_meter("sealab")
+        self._meter.create_observable_counter(
+            "sealab.recorded", [self.record]
+        )  # called before each export; has no value
         self._batch = BatchSpanProcessor(JudgedSpans(self)) if traces else None
         self._tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
         self._tracer = self.tracer("sealab", version)
@@ -334,7 +339,7 @@ class Exporting:
     def close(self) -> None:
         """Send what waits, and no more. Blocks for as long as the collector does not answer."""
         if self._batch is not None:
-            self._batch.shutdown()
+            self._batch.shutdown()  # type: ignore[no-untyped-call]  # of the SDK
         self._meters.shutdown()
 
     def tracer(self, name: str, version: str | None = None) -> trace.Tracer:
@@ -383,16 +388,16 @@ class Exporting:
         if len(self._durations) >= AT_ONCE:
             self.record()
 
-    def record(self) -> None:
+    def record(self, _options: CallbackOptions | None = None) -> tuple[Observation, ...]:
         """Record the durations that were measured."""
         with suppress(IndexError):  # another thread may record them meanwhile
             while self._durations:
                 name, seconds, attributes = self._durations.popleft()
                 self._duration(name).record(seconds, self.judged(attributes))
+        return ()
 
     def _new_duration(self, name: str) -> Histogram:
-        meter = self._meters.get_meter("sealab")
-        return meter.create_histogram(name, "s", explicit_bucket_boundaries_advisory=BOUNDS_SECONDS)
+        return self._meter.create_histogram(name, "s", explicit_bucket_boundaries_advisory=BOUNDS_SECONDS)
 
     def mark(self, attributes: Attributes) -> None:
         """Add attributes to the span around it."""
