@@ -78,7 +78,7 @@ class WriteBehind(Generic[T]):
         self._size = size
         self._much = much
         self._at_once = at_once
-        self._waiting_max = waiting_max
+        self._most = WAITING_MAX if waiting_max is None else waiting_max
         self._retry_seconds = retry_seconds
         self._tells = tells
         self._given_up = lost
@@ -174,10 +174,6 @@ class WriteBehind(Generic[T]):
         if self._waiting and self.fails_since is not None:
             _LOG.error("%d %s are lost: %s", len(self._waiting), self._name, self.error)
             self._given_up(self.waiting(), self.error)
-
-    @property
-    def _most(self) -> float:
-        return WAITING_MAX if self._waiting_max is None else self._waiting_max
 
     @property
     def _is_much(self) -> bool:

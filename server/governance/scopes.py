@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ...sandbox.job import Owner
@@ -98,6 +99,7 @@ def connection_of(ctx: ServerRequestContext[Any, Any]) -> str | None:
     return "" if headers is None else headers.get("mcp-session-id")
 
 
+@lru_cache(maxsize=1000)
 def principal_of(scope: str) -> str:
     """Return the principal that a scope names, for the audit; of credentials and sessions a mark that opens nothing."""
     if scope == LOCAL.scope:

@@ -69,7 +69,7 @@ def start(environment: Mapping[str, str]) -> None:
     from ....tools_registry.untraced import SdkTracing, trace_sdk
 
     _exporting = Exporting(version("sealab"), traces="traces" in found, metrics="metrics" in found)
-    trace_sdk(SdkTracing(_exporting.sdk_tracer(), _exporting.inject))
+    trace_sdk(SdkTracing(_exporting.tracer("mcp-python-sdk"), _exporting.inject))
 
 
 def stop() -> Exporting | None:
@@ -123,7 +123,7 @@ def part(name: str, seconds: float, ended: float) -> None:
 def took(name: str, seconds: float, attributes: Attributes) -> None:
     """Measure a duration."""
     if _exporting is not None:
-        _exporting.duration(name).record(seconds, _exporting.judged(attributes))
+        _exporting.took(name, seconds, attributes)
 
 
 @contextmanager
@@ -148,11 +148,6 @@ def mark(attributes: Attributes) -> None:
         _exporting.mark(attributes)
 
 
-def nothing() -> AbstractContextManager[None]:
-    """Return a context that does nothing."""
-    return nullcontext()
-
-
 def here() -> Context | None:
     """Return where in a trace this is, for `within`; None where nothing is exported."""
     return None if _exporting is None else _exporting.current()
@@ -160,13 +155,13 @@ def here() -> Context | None:
 
 def within(context: Context | None) -> AbstractContextManager[Any]:
     """Be there in a trace, whichever task this is."""
-    return nullcontext() if context is None or _exporting is None else _exporting.within(context)
+    return _NO_SPAN if context is None or _exporting is None else _exporting.within(context)
 
 
 def came_with(carrier: Mapping[str, Any] | None) -> AbstractContextManager[Any]:
     """Be where `_meta` or headers say that the caller is; where they say nothing, where this is."""
     if _exporting is None or not carrier or not any(name in carrier for name in CARRIED):
-        return nullcontext()
+        return _NO_SPAN
     return within(_exporting.extracted(carrier))
 
 

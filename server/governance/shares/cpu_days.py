@@ -12,7 +12,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ....skills_db.errors import SkillsDbError
@@ -50,7 +51,7 @@ class CpuDays:
 
     def today(self) -> str:
         """Return the day, of UTC."""
-        return self._moment().strftime("%Y-%m-%d")
+        return _day(self._days())
 
     def seconds_left_today(self) -> int:
         """Return how long it is until the next day begins."""
@@ -123,11 +124,11 @@ class CpuDays:
                 if self._unwritten[key] <= _ROUNDING:
                     del self._unwritten[key]
         if self._dropped_before != self.today():
-            store.drop_before((self._moment() - timedelta(days=DAYS_KEPT - 1)).strftime("%Y-%m-%d"))
+            store.drop_before(_day(self._days() - DAYS_KEPT + 1))
             self._dropped_before = self.today()
 
-    def _moment(self) -> datetime:
-        return datetime.fromtimestamp(self._wall(), UTC)
+    def _days(self) -> int:
+        return int(self._wall() // _DAY_SECONDS)
 
     def _store(self) -> CpuDayStore:
         from ....skills_db.tenants.tenant_store import CpuDayStore
@@ -136,6 +137,12 @@ class CpuDays:
 
 
 _ROUNDING = 1e-9
+
+
+@lru_cache(maxsize=4)
+def _day(days: int) -> str:
+    """Return the day, so many after the first of 1970."""
+    return datetime.fromtimestamp(days * _DAY_SECONDS, UTC).strftime("%Y-%m-%d")
 
 
 def _merged(used: list[tuple[DayOf, Use]]) -> list[tuple[DayOf, Use]]:

@@ -131,13 +131,12 @@ class Traced(ServerMiddleware[Any]):
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Serve one message."""
-        is_tool = ctx.method == "tools/call"
         attributes: dict[str, str | int | float | bool] = {
             "mcp.method.name": ctx.method,
             "mcp.protocol.version": ctx.protocol_version,
             "network.transport": "pipe" if ctx.request is None else "tcp",
         }
-        if is_tool:
+        if ctx.method == "tools/call":
             attributes |= {
                 "gen_ai.operation.name": "execute_tool",
                 "gen_ai.tool.name": str((ctx.params or {}).get("name")),
@@ -157,8 +156,7 @@ class Traced(ServerMiddleware[Any]):
             tracing.timed("mcp.server.operation.duration", attributes),
         ):
             try:
-                with tracing.timed("gen_ai.execute_tool.duration", attributes) if is_tool else tracing.nothing():
-                    return await self._sdk(ctx, traced)
+                return await self._sdk(ctx, traced)
             except MCPError as error:
                 attributes["error.type"] = attributes["rpc.response.status_code"] = str(error.error.code)
                 raise

@@ -262,10 +262,13 @@ class StrictTool(Tool):
 
     def prepare(self) -> type[ArgModelBase]:
         """Return the model that reads the arguments, made when it is first asked for."""
-        if self._arguments is None:
-            self._arguments = func_metadata(self.fn, skip_names=_skipped(self.fn), structured_output=False).arg_model
-            self._arguments.model_rebuild()
-        return self._arguments
+        made = self._arguments
+        if made is None:
+            made = self._arguments = func_metadata(
+                self.fn, skip_names=_skipped(self.fn), structured_output=False
+            ).arg_model
+            made.model_rebuild()
+        return made
 
     def _checked(self, arguments: Mapping[str, object]) -> dict[str, object]:
         known: Mapping[str, object] = self.parameters.get("properties", {})

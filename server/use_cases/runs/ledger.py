@@ -23,6 +23,7 @@ TOKENIZER: Final = (
     "4 characters a token: against o200k_base within 15 % for code, up to 21 % too few for prose, up to half too few "
     "for JSON of numbers and hashes"
 )
+_json = json.JSONEncoder(default=str, ensure_ascii=False).encode
 
 
 def note_use(run: Run, outcome: Outcome, report: Report) -> None:
@@ -64,7 +65,3 @@ def use_tokens(use: Use) -> dict[str, Json]:
         "tokens": {"written": written, "read": read},
         "tokens_directly": {"calls": called, "definitions": defined},
     }
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, default=str, ensure_ascii=False)

@@ -10,7 +10,7 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,10 @@ from typing import Any
 import httpx2
 import pytest
 import yaml
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.trace import SpanKind, StatusCode
 
 from sealab.server.base.telemetry import tracing
 from sealab.tools_registry.untraced import trace_sdk
@@ -237,6 +241,49 @@ def test_a_server_over_http_takes_the_context_of_headers_and_sends_what_it_was_t
 )
 def test_what_is_sent_follows_from_the_standard_variables(environment: dict[str, str], found: set[str]) -> None:
     assert tracing.wanted(environment) == found
+
+
+def test_spans_are_encoded_as_the_exporter_would_and_without_texts_of_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[Any] = []
+    with collecting() as collector, told(collector, monkeypatch, OTEL_METRICS_EXPORTER="none"):
+        exporting = tracing._exporting
+        assert exporting is not None
+        assert exporting._batch is not None
+        monkeypatch.setattr(exporting._batch, "on_end", kept.append)
+        remote = {"traceparent": PARENT, "tracestate": "a=b,c=d"}
+        with tracing.came_with(remote), suppress(KeyError), tracing.span("sealab.run", {"sealab.run.id": "r1"}):
+            tracing.mark({"sealab.run.background": True, "sealab.run.tool_calls": 1, "sealab.run.cpu_seconds": 1.0})
+            with tracing.span("sealab.run", {"sealab.run.tool_calls": True}, link=PARENT):
+                exporting.past("sealab.run.queue", 1.0, 2.0)
+            trace.get_current_span().add_event(MAIL)
+            trace.get_current_span().set_status(StatusCode.ERROR, MAIL)
+            raise KeyError(MAIL)
+        with exporting.tracer("mcp-python-sdk").start_as_current_span("tools/call", kind=SpanKind.SERVER) as served:
+            served.record_exception(ValueError(MAIL))
+        exporting._batch.span_exporter.export(kept)
+    [body] = collector.bodies
+    assert ExportTraceServiceRequest.FromString(body) == encode_spans(kept)
+    assert (len(kept), MAIL.encode() in body, said(collector.spans[2])["error.type"]) == (4, False, "KeyError")
+
+
+@pytest.mark.parametrize(
+    ("sampler", "flags", "sent"),
+    [("", "01", 2), ("", "00", 0), ("always_on", "00", 2), ("always_off", "01", 0), ("traceidratio", "00", 2)],
+)
+def test_what_is_sampled_follows_from_the_standard_variables_and_goes_on_with_the_context(
+    sampler: str, flags: str, sent: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carried: dict[str, Any] = {}
+    with (
+        collecting() as collector,
+        told(collector, monkeypatch, OTEL_TRACES_SAMPLER=sampler),
+        tracing.came_with({"traceparent": PARENT[:-2] + flags}),
+        tracing.span("a"),
+        tracing.span("b"),
+    ):
+        tracing.carry(carried)
+    assert (len(collector.spans), carried["traceparent"][:35]) == (sent, PARENT[:35])
+    assert carried["traceparent"][-2:] == ("01" if sent else "00")
 
 
 async def test_http_headers_say_where_a_caller_is_and_an_upstream_is_told_by_headers(

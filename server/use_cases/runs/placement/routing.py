@@ -46,10 +46,13 @@ async def routed(executor: Executor, request: CodeRequest, job: Job) -> Job:
         if full_python.is_default and not await can_start(executor):
             raise RequestRefused(f"{full_python.why_not() or full_python.failed} {executor.offer.others()}")
         return job
-    if request.isolation != AUTO or job.isolation is not Isolation.RESTRICTED or full_python.why_not() is not None:
+    if request.isolation != AUTO or job.isolation is not Isolation.RESTRICTED:
+        return job
+    named = skills_in(job.code)
+    if not (named or "import" in job.code) or full_python.why_not() is not None:  # which asks the file system
         return job
     imports = full_python.is_imported_by(job.code)
-    if not imports and not (named := skills_in(job.code)):
+    if not imports and not named:
         return job
     if why_not_for(executor, job, request.caller, background=request.background) is not None:
         return job
