@@ -146,6 +146,11 @@ def is_sum(name: str, value: object) -> bool:
     """Return whether an argument is a number that says how much is moved, so that a rule can have a limit for it."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
+    return names_sum(name)
+
+
+def names_sum(name: str) -> bool:
+    """Return whether the name of an argument says that it is a sum, or in what one is counted."""
     return any(_singular(each.lower()) in SUMS for each in _WORD.findall(name))
 
 

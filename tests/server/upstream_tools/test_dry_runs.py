@@ -151,7 +151,7 @@ marked, gone = await tools.asked.get_and_mark(), await tools.asked.delete_note(n
     assert "It is a dry run" in first
     assert "delete_note" not in first.partition("\n")[2]
     assert "get_and_mark" not in first.partition("\n")[2]
-    assert user.choices[0] == ["such calls in this run", "such calls always"]
+    assert user.choices[0] == ["the calls shown", "such calls always"]
 
 
 async def test_a_placeholder_has_the_shape_that_was_learned_where_no_schema_says_it(caller) -> None:

@@ -162,7 +162,7 @@ async def test_a_plain_yes_to_a_second_call_of_a_tool_covers_the_rest_of_the_run
         assert await result(caller, by_a_computed_name(file, 30)) == []
     assert len(file.read_text().splitlines()) == 30
     assert [each[0] for each in user.choices] == ["this call", "such calls in this run"]
-    assert "a yes now holds for each further call of it in this run" in user.asked[1]
+    assert "A yes now covers each further call in this run" in user.asked[1]
 
 
 async def test_a_user_who_wants_to_be_asked_about_each_call_is_asked_as_often_as_clients_allow(
