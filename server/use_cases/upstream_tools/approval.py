@@ -49,7 +49,7 @@ COVERS_SHOWN = (
     "A yes covers the numbered calls, as often as shown. Their parties, places and sums stay as shown; other values "
     "may change."
 )
-AFTER_NO = "After a no the program gets an error in place of an answer."
+AFTER_NO = "After a no the program gets an error in place of an answer, and may go on."
 COVERS_CALL = (
     "A yes covers the numbered calls, and no other.\n"
     f'"{THIS_RUN}" covers each further call in this run that names the same parties, places and sums.\n{AFTER_NO}'
