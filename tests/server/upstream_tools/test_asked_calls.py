@@ -107,6 +107,7 @@ async def test_a_hidden_call_never_rides_on_the_yes_to_another(served: Caller, l
         assert "did not approve" in (await result(caller, code))[0]
     assert lines_of(ledger) == ["anna 1"]
     assert len(user.asked) == 2
+    assert "The program may also make calls that it does not name." in user.asked[0]
 
 
 async def test_in_a_program_that_hides_calls_no_number_of_calls_is_left_open(served: Caller, ledger: Path) -> None:
