@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import cached_property
@@ -47,6 +48,9 @@ _ARGUMENTS_SHOWN = 12
 _TABLE_ROWS_MIN = 3
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,150}")
 _NUMBERS = re.compile(r"[\s,;]*(?:[0-9]{1,4}(?:[\s,;]+|$))*")
+_MIXED = re.compile(r"[^\W_]+")
+_ALIKE = ("ARMENIAN", "CHEROKEE", "CYRILLIC", "FULLWIDTH", "GREEK", "MATHEMATICAL")
+"""Letters of these kinds look like Latin ones, and so hide in a word of those."""
 
 _TOP = re.compile(r"[.\[]")
 """What follows the name of an argument where a clause is about a part of it."""
@@ -343,7 +347,19 @@ def quoted(value: object, chars_max: int = _VALUE_CHARS_MAX) -> str:
     """Return a value as JSON on one line; of a long one its beginning, and how long it is."""
     text = shown(value, chars_max)
     size = f" ({len(value)} characters in all)" if text.endswith("…") and isinstance(value, str) else ""
-    return "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text) + size
+    text = text if text.isascii() else _MIXED.sub(_without_look_alikes, text)
+    return "".join(each if each.isprintable() else _escaped(each) for each in text) + size
+
+
+def _without_look_alikes(word: re.Match[str]) -> str:
+    """Return a word of Latin letters with those escaped that only look like one, as in UTS 39, section 5."""
+    if not any(each.isascii() and each.isalpha() for each in word[0]):
+        return word[0]
+    return "".join(_escaped(each) if unicodedata.name(each, "").startswith(_ALIKE) else each for each in word[0])
+
+
+def _escaped(char: str) -> str:
+    return f"\\u{ord(char):04x}"
 
 
 def rule_text(tool: str, arguments: Mapping[str, object], limits: Mapping[str, object]) -> str:

@@ -92,3 +92,18 @@ def test_a_table_says_what_its_sums_add_up_to_where_they_can_be_added(
     ]
     said = [line for line in Question(calls=tuple(calls)).text.split("\n") if "adds up" in line]
     assert said == ([] if total is None else [total])
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("\u0430nna@example.org", '"\\u0430nna@example.org"'),
+        ("GB\uff11", '"GB\\uff11"'),
+        ({"\u0442o": "an\u200bna"}, '{"\\u0442o": "an\\u200bna"}'),
+        ("\u0410\u043d\u043d\u0430 Müller 1, Tシャツ", '"\u0410\u043d\u043d\u0430 Müller 1, Tシャツ"'),
+    ],
+)
+def test_a_letter_that_only_looks_like_a_latin_one_is_shown_as_its_number(value: object, shown: str) -> None:
+    argument = AskedArgument(name="to", value=value, identifying=True)
+    call = AskedCall(server="bank", tool="pay", arguments=(argument,))
+    assert f"1. bank.pay(to={shown})" in Question(calls=(call,)).text

@@ -110,6 +110,38 @@ async def test_a_hidden_call_never_rides_on_the_yes_to_another(served: Caller, l
     assert "The program may also make calls that it does not name." in user.asked[0]
 
 
+OTHERWISE = """
+import asyncio, functools
+order = {"to": "anna", "amount": 1}
+class Name(str):
+    def __eq__(self, other): return True
+    def __hash__(self): return hash("anna")
+def names():
+    yield from ("bert", "ANNA", "anna ", chr(0x430) + "nna", "an" + chr(0x200b) + "na", Name("dora"))
+async def changed():
+    while len(said) < 9:
+        order["to"] = "emil"
+        await asyncio.sleep(0.01)
+await tried(tools.bank.put(to="anna", amount=1))
+order["to"] = "carl"
+calls = [call_tool("bank.put", order), *[tools.bank.put(to=name, amount=1) for name in names()]]
+calls += [functools.partial(tools.bank.put, to="anna", amount=1)(amount=amount) for amount in (int("2"), int("-1"))]
+await asyncio.gather(changed(), *map(tried, calls))
+len(said)
+"""
+
+
+async def test_other_names_and_sums_are_asked_about_however_a_program_makes_them(served: Caller, ledger: Path) -> None:
+    user = User([yes(), NO])
+    async with asking(served, user) as caller:
+        assert await result(caller, TRIED + OTHERWISE) == 9
+    shown, asked = user.asked
+    assert '1. bank.put(to="anna", amount=1) [line ' in shown
+    assert "May the running code make these 9 calls" in asked
+    assert 'to="\\u0430nna"' in asked
+    assert lines_of(ledger) == ["anna 1"]
+
+
 async def test_in_a_program_that_hides_calls_no_number_of_calls_is_left_open(served: Caller, ledger: Path) -> None:
     code = TRIED + "n = 0\nwhile n < 2:\n    await tried(tools.bank.note(text=str(n)))\n    n += 1\n"
     hiding = code + "await tried(getattr(tools.bank, 'no' + 'te')(text='hidden'))"
