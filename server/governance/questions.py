@@ -20,7 +20,6 @@ from typing import Self, cast
 from pydantic import BaseModel, ConfigDict
 
 from ..base.arguments import shown
-from .provenance.parties import is_sum, names_sum
 
 SHOWN_CALLS = "the calls shown"
 THIS_CALL = "this call"
@@ -67,12 +66,14 @@ class _Model(BaseModel):
 class AskedArgument(_Model):
     """One argument of a call: its value, or from what it is computed; `others` are values that it has in like calls.
 
-    What is `identifying` names a party, a place or a sum. A `source_clause` says where its value comes from.
+    What is `identifying` names a party, a place or a sum. What `counts` is a sum, or that in which one is counted, such
+    as a currency. A `source_clause` says where its value comes from.
     """
 
     name: str
     value: object = None
     identifying: bool = False
+    counts: bool = False
     source_clause: str | None = None
     computed: str | None = None
     others: tuple[object, ...] = ()
@@ -394,8 +395,8 @@ def _code(text: str) -> str:
 def _totals(rows: Sequence[AskedCall], same: frozenset[str]) -> Iterator[str]:
     """Give what each sum that differs adds up to, unless what it counts, such as a currency, may differ too."""
     columns = [[row.arguments[at] for row in rows] for at, _ in enumerate(rows[0].arguments)]
-    sums = [each for each in columns if each[0].name not in same and names_sum(each[0].name)]
-    if len(sums) == 1 and all(is_sum(each.name, each.value) for each in sums[0]) and all(row.times for row in rows):
+    sums = [each for each in columns if each[0].name not in same and each[0].counts]
+    if len(sums) == 1 and all(type(each.value) in {int, float} for each in sums[0]) and all(row.times for row in rows):
         total = sum(Decimal(str(each.value)) * (row.times or 0) for each, row in zip(sums[0], rows, strict=True))
         yield f"{_name(sums[0][0].name)} adds up to {total}."
 

@@ -17,7 +17,7 @@ from ....tools_registry.models import Tool
 from ....tools_registry.upstream.pins import StandingApproval
 from ...base.host_work import checked
 from ...base.identity import Right
-from ...governance.provenance.parties import identifying, is_sum
+from ...governance.provenance.parties import identifying, is_sum, names_sum
 from ...governance.questions import (
     EACH_CALL,
     NAMING_CHARS_MAX,
@@ -165,7 +165,9 @@ def asked_call(tool: Tool, arguments: Mapping[str, Json]) -> AskedCall:
     """Return a call as a user is asked about it. Takes CPU time: call it in a thread."""
     schemas = _schemas(tool)
     asked = (
-        AskedArgument(name=name, value=value, identifying=identifying(name, schemas(name), value))
+        AskedArgument(
+            name=name, value=value, identifying=identifying(name, schemas(name), value), counts=names_sum(name)
+        )
         for name, value in checked(arguments.items(), every=1)
     )
     return AskedCall(server=tool.server, tool=tool.name, arguments=tuple(asked))

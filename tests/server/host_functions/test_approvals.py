@@ -84,8 +84,8 @@ def test_a_table_says_what_its_sums_add_up_to_where_they_can_be_added(
             tool="pay",
             arguments=(
                 AskedArgument(name="to", value=f"GB{number}", identifying=True),
-                AskedArgument(name="amount", value=amount, identifying=True),
-                AskedArgument(name="currency", value=currency, identifying=True),
+                AskedArgument(name="amount", value=amount, identifying=True, counts=True),
+                AskedArgument(name="currency", value=currency, identifying=True, counts=True),
             ),
         )
         for number, (currency, amount) in enumerate(zip(currencies.split(), amounts, strict=True))
