@@ -23,6 +23,8 @@ from ..skill_source.literals import UnknownValue
 from .written_arguments import LITERAL_CHARS_MAX, judged
 
 ROWS_MAX: Final = 1_000
+_EXPLAINED_MAX = 3
+"""Names whose origin is said of one computed value."""
 """Different calls of one place that are reported."""
 SOURCE_CHARS_MAX: Final = 200
 """Of the text from which a value is computed."""
@@ -409,18 +411,21 @@ class SourceValues:
         return KnownCall(given, computed, by_position, way.times)
 
     def text(self, expression: ast.expr) -> str:
-        """Return the source of an expression, with that from which the name that it is comes, if it is one."""
-        said = self._source_of(expression)
-        if not isinstance(expression, ast.Name):
+        """Return the source of an expression, with that from which a name in it comes, and so on, a few times."""
+        said, explained = self._source_of(expression), set[str]()
+        while len(explained) < _EXPLAINED_MAX:
             names = {each.id for each in islice(ast.walk(expression), ROWS_MAX) if isinstance(each, ast.Name)}
-            name = next((each for each in sorted(names) if each in self.looped or each in self.assigned), None)
-        else:
-            name = expression.id
-        if name is not None and self.bound[name] == 1 and name in self.assigned:
-            return f"{said}, where {name} = {self._source_of(self.assigned[name][1])}"
-        if name is not None and name in self.looped:
-            target, items = self.looped[name]
-            return f"{said}, for {self._source_of(target)} in {self._source_of(items)}"
+            once = {each for each in names if self.bound[each] == 1 and each in self.assigned}
+            name = min((once | (names & self.looped.keys())) - explained, default=None)
+            if name is None:
+                break
+            explained.add(name)
+            if name in once:
+                target, expression = None, self.assigned[name][1]
+                said += f", where {name} = {self._source_of(expression)}"
+            else:
+                target, expression = self.looped[name]
+                said += f", for {self._source_of(target)} in {self._source_of(expression)}"
         return said
 
     def _source_of(self, node: ast.expr) -> str:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from functools import cached_property
 from itertools import groupby
 from typing import Self, cast
@@ -19,6 +21,7 @@ from pydantic import BaseModel, ConfigDict
 
 from ..base.arguments import shown
 
+SHOWN_CALLS = "the calls shown"
 THIS_CALL = "this call"
 THIS_RUN = "such calls in this run"
 ALWAYS = "such calls always"
@@ -44,6 +47,9 @@ _ARGUMENTS_SHOWN = 12
 _TABLE_ROWS_MIN = 3
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,150}")
 _NUMBERS = re.compile(r"[\s,;]*(?:[0-9]{1,4}(?:[\s,;]+|$))*")
+_MIXED = re.compile(r"[^\W_]+")
+_ALIKE = ("ARMENIAN", "CHEROKEE", "CYRILLIC", "FULLWIDTH", "GREEK", "MATHEMATICAL")
+"""Letters of these kinds look like Latin ones, and so hide in a word of those."""
 
 _TOP = re.compile(r"[.\[]")
 """What follows the name of an argument where a clause is about a part of it."""
@@ -60,12 +66,14 @@ class _Model(BaseModel):
 class AskedArgument(_Model):
     """One argument of a call: its value, or from what it is computed; `others` are values that it has in like calls.
 
-    What is `identifying` names a party, a place or a sum. A `source_clause` says where its value comes from.
+    What is `identifying` names a party, a place or a sum. What `counts` is a sum, or that in which one is counted, such
+    as a currency. A `source_clause` says where its value comes from.
     """
 
     name: str
     value: object = None
     identifying: bool = False
+    counts: bool = False
     source_clause: str | None = None
     computed: str | None = None
     others: tuple[object, ...] = ()
@@ -192,11 +200,17 @@ class Question(_Model):
 
     def _lines(self) -> Iterator[str]:
         of = f", in {quoted(self.title)}" if self.title else ""
-        by = f" It is asked for {quoted(self.who)[1:-1]}." if self.who else ""
         calls = "this call" if len(self.calls) == 1 else f"these {len(self.calls)} calls"
-        yield f"May the running code make {calls}{of}?{by}"
+        yield f"May the running code make {calls}{of}?"
+        if self.who:
+            yield f"It runs for {quoted(self.who)[1:-1]}."
         yield from self._numbered()
         yield from self.effects
+        if self.covers:
+            yield self.covers
+        if self.rules:
+            yield f'"{ALWAYS}" also writes a rule. From then on these need no yes, however often they are made:'
+            yield from (f"- {rule}" for rule in self.rules)
         if self.later:
             yield "A yes does not cover these; each is asked about when it is made:"
             for each in self.later:
@@ -204,10 +218,6 @@ class Question(_Model):
                 yield from (f"  {clause}" for clause in each.clauses)
         if self.left:
             yield f"There is no room here for {self.left} more: each is asked about when it is made."
-        if self.covers:
-            yield self.covers
-        if self.rules:
-            yield f'"{ALWAYS}" writes the rule: {"; ".join(self.rules)}.'
 
     def _numbered(self) -> Iterator[str]:
         """Give the calls with their numbers, those that are alike as a table of what differs."""
@@ -230,6 +240,8 @@ class Question(_Model):
                 number += 1
                 yield f"{number}. {row.line(same)}{row.where}"
                 yield from (f"   {clause}" for clause in row.clauses)
+            if len(rows) >= _TABLE_ROWS_MIN:
+                yield from _totals(rows, same)
 
     def texts(self) -> list[list[object]]:
         """Return what of it names no party, place or sum: the title, then the values and sources of each call."""
@@ -336,28 +348,57 @@ def quoted(value: object, chars_max: int = _VALUE_CHARS_MAX) -> str:
     """Return a value as JSON on one line; of a long one its beginning, and how long it is."""
     text = shown(value, chars_max)
     size = f" ({len(value)} characters in all)" if text.endswith("…") and isinstance(value, str) else ""
-    return "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text) + size
+    text = text if text.isascii() else _MIXED.sub(_without_look_alikes, text)
+    return "".join(each if each.isprintable() else _escaped(each) for each in text) + size
+
+
+def _without_look_alikes(word: re.Match[str]) -> str:
+    """Return a word of Latin letters with those escaped that only look like one, as in UTS 39, section 5."""
+    if not any(each.isascii() and each.isalpha() for each in word[0]):
+        return word[0]
+    return "".join(_escaped(each) if unicodedata.name(each, "").startswith(_ALIKE) else each for each in word[0])
+
+
+def _escaped(char: str) -> str:
+    return f"\\u{ord(char):04x}"
 
 
 def rule_text(tool: str, arguments: Mapping[str, object], limits: Mapping[str, object]) -> str:
     """Return a rule that allows calls without a question, as it is shown."""
     said = [f"{_name(name)} is {quoted(value, NAMING_CHARS_MAX)}" for name, value in sorted(arguments.items())]
     said += [f"{_name(name)} is at most {quoted(value)}" for name, value in sorted(limits.items())]
-    return f"{named(tool)} where {', '.join(said)}" if said else f"{named(tool)} where nothing names a party or a sum"
+    return (
+        f"{named(tool)} where {' and '.join(said)}" if said else f"{named(tool)} where nothing names a party or a sum"
+    )
 
 
 def _argument(argument: AskedArgument) -> str:
     name = _name(argument.name)
     if argument.name == REST:
-        return f"others computed from {quoted(argument.computed)}" if argument.computed else "…"
+        return f"others computed from {_code(argument.computed)}" if argument.computed else "…"
     if argument.computed is not None:
-        return f"{name}=computed from {quoted(argument.computed)}"
+        return f"{name}=computed from {_code(argument.computed)}"
     if argument.identifying:
         return f"{name}={quoted(argument.value, NAMING_CHARS_MAX)}"
     if argument.others:
         values = [quoted(each, _NAME_CHARS_MAX) for each in (argument.value, *argument.others)]
         return f"{name}=one of {', '.join(values[:SAMPLES])}{', …' if len(values) > SAMPLES else ''}"
     return f"{name}={quoted(argument.value)}"
+
+
+def _code(text: str) -> str:
+    """Return code in backticks as it is written; quoted, where it could end them or would not be seen whole."""
+    is_plain = text.isprintable() and "`" not in text and len(text) <= _VALUE_CHARS_MAX
+    return f"`{text}`" if is_plain else quoted(text)
+
+
+def _totals(rows: Sequence[AskedCall], same: frozenset[str]) -> Iterator[str]:
+    """Give what each sum that differs adds up to, unless what it counts, such as a currency, may differ too."""
+    columns = [[row.arguments[at] for row in rows] for at, _ in enumerate(rows[0].arguments)]
+    sums = [each for each in columns if each[0].name not in same and each[0].counts]
+    if len(sums) == 1 and all(type(each.value) in {int, float} for each in sums[0]) and all(row.times for row in rows):
+        total = sum(Decimal(str(each.value)) * (row.times or 0) for each, row in zip(sums[0], rows, strict=True))
+        yield f"{_name(sums[0][0].name)} adds up to {total}."
 
 
 def _name(name: str) -> str:

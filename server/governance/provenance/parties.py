@@ -10,6 +10,7 @@ RFC 9562 (UUID), each as people write them and looser than the standard.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
@@ -74,6 +75,10 @@ VALUE_CHARS_MAX = 2_000
 _VALUES_MAX = 20_000
 """Values within an argument that are looked at; one that has more counts as naming something."""
 _DEPTH_MAX = 16
+_DOUBTFUL: Mapping[str, object] = {"format": "path"}
+"""The schema of a value that lies too deep to be looked at: it counts as naming something."""
+_JSON_CHARS_MAX = 20_000
+"""A longer text is not looked into, though it may be JSON."""
 
 _BETWEEN = re.compile(r"[\s,;<>]+")
 _FORM = re.compile(
@@ -110,7 +115,7 @@ def identifying(name: str, schema: Mapping[str, object], value: object) -> bool:
         return False
     if _said_by_name(name) or _said_by_schema(schema):
         return True
-    for count, (key, at, each) in enumerate(_values_in(value, schema, 0)):
+    for count, (key, at, each) in enumerate(_values_in(_opened(name, value), schema, 0)):
         if count >= _VALUES_MAX:
             return True
         if key is not None and key_has_form(key):
@@ -146,6 +151,11 @@ def is_sum(name: str, value: object) -> bool:
     """Return whether an argument is a number that says how much is moved, so that a rule can have a limit for it."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
+    return names_sum(name)
+
+
+def names_sum(name: str) -> bool:
+    """Return whether the name of an argument says that it is a sum, or in what one is counted."""
     return any(_singular(each.lower()) in SUMS for each in _WORD.findall(name))
 
 
@@ -185,19 +195,31 @@ def _values_in(
 ) -> Iterator[tuple[str | None, Mapping[str, object], object]]:
     """Give each value within an argument, with its key, if it has one, and its schema as far as that is stated."""
     if depth > _DEPTH_MAX:
-        return
-    if isinstance(value, Mapping):
+        yield None, _DOUBTFUL, value
+    elif isinstance(value, Mapping):
         for key, each in cast("Mapping[str, object]", value).items():
             inner = _inner(schema, "properties", str(key))
             yield str(key), inner, each
-            yield from _values_in(each, inner, depth + 1)
+            yield from _values_in(_opened(str(key), each), inner, depth + 1)
     elif isinstance(value, Sequence) and not isinstance(value, str):
         inner = _inner(schema, "items", None)
         for each in value:
             yield None, inner, each
-            yield from _values_in(each, inner, depth + 1)
+            yield from _values_in(_opened("", each), inner, depth + 1)
     elif depth == 0:
         yield None, schema, value
+
+
+def _opened(name: str, value: object) -> object:
+    """Return the object or list that a text is as JSON; a text as it is where its name says that it is for people."""
+    if not isinstance(value, str) or len(value) > _JSON_CHARS_MAX or value.lstrip()[:1] not in ("{", "["):
+        return value
+    if any(each.lower() in FREE_TEXTS for each in _WORD.findall(name)[-1:]):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
 
 
 def _inner(schema: Mapping[str, object], keyword: str, key: str | None) -> Mapping[str, object]:

@@ -25,6 +25,7 @@ from weakref import WeakSet
 from ....sandbox.job import Json
 from ...base.host_work import Kind, checked, in_thread
 from ...base.lru import Lru
+from ..questions import NAMING_CHARS_MAX, quoted
 from .instructions import GIVES_ORDERS
 from .parties import key_has_form
 from .reading import Digest, Found, exact, host_of, loose, number
@@ -119,7 +120,7 @@ class Origin:
 
     def clause(self, name: str, value: object) -> str | None:
         """Return a clause that says in which text an argument stands, its value whole; None where there is none."""
-        said = f"{name} {json.dumps(value, ensure_ascii=False)}"
+        said = f"{name} {quoted(value, NAMING_CHARS_MAX)}"
         line = (f", line {self.line}" if self.line else "") + (f", {GIVES_ORDERS}" if self.is_ordered else "")
         if self.source is not Source.TEXT:
             return f"{said} stands in the text of {self.called}{line}" if self.is_ordered else None

@@ -16,7 +16,7 @@ from ...base.terminal_escaping import one_line
 from ...governance.scopes import principal_of
 from ...use_cases.journal.transcript import Transcript, elapsed_ms, moment
 from ...use_cases.runs.background.background_listing import ListedRun
-from ...use_cases.runs.hidden_transcripts import hidden_list
+from ...use_cases.runs.hidden_transcripts import HIDDEN, hidden_list
 from .command import AuditedAs, Group
 from .opened import OpenedHome, home_of_run, opened_homes
 from .terminal import Here, Output, moment_of
@@ -115,7 +115,10 @@ def show(here: Here, approval: str) -> Output:
         scope, code = _program(home, run_id)
         program = code if home.privacy.is_off else asyncio.run(home.privacy.hide_text(scope, code))
         lines = [*approval_lines([row | {"code": ""}])][:-1]
-        return Output(row | {"program": program}, [*lines, "", "program:", program])
+        others = "".join(f', or with --covers "{each}"' for each in cast("list[str]", row["choices"])[1:])
+        how = f"Answer with `sealab approvals approve {approval}`{others}; or `sealab approvals deny {approval}`."
+        heading = f"The program{'' if program == code else HIDDEN}:"
+        return Output(row | {"program": program}, [*lines, how, "", heading, program])
 
 
 def _waiting(home: OpenedHome, pages: str | None) -> Iterator[ListedRun]:
@@ -137,6 +140,7 @@ def _waiting(home: OpenedHome, pages: str | None) -> Iterator[ListedRun]:
             "code": first_line(program),
             "question": approval.question,
             "calls": cast("Json", approval.asked.as_json().get("calls", [])),
+            "choices": [*approval.asked.choices],
             "at": moment(state.changed),
             "elapsed_ms": elapsed_ms(state.changed, None),
         }

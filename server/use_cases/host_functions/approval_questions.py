@@ -31,6 +31,7 @@ from ...governance.questions import (
     EACH_CALL,
     NAMING_CHARS_MAX,
     REST,
+    SHOWN_CALLS,
     THIS_CALL,
     THIS_RUN,
     AskedCall,
@@ -153,7 +154,7 @@ async def _judged(
     are_all_known = sum(map(len, named.values())) < CALLS_JUDGED_MAX
     if calls.caller.ask is None or not are_all_known:
         return None
-    return await _asked_at_start(registry, calls, open_calls)
+    return await _asked_at_start(registry, calls, open_calls, hides=hides)
 
 
 async def _shown_calls(privacy: Privacy, calls: Calls, planned: Sequence[_Planned], *, hides: bool) -> list[_Shown]:
@@ -304,7 +305,7 @@ async def _are_old(registry: Registry, wrong: Iterable[CallFault]) -> bool:
     return any([await registry.refresh(server) for server in sorted(servers)])
 
 
-async def _asked_at_start(registry: Registry, calls: Calls, shown: Sequence[_Shown]) -> Json:
+async def _asked_at_start(registry: Registry, calls: Calls, shown: Sequence[_Shown], *, hides: bool) -> Json:
     assert calls.caller.ask is not None
     by_key: dict[str, list[_Shown]] = {}
     for each in shown:
@@ -312,7 +313,7 @@ async def _asked_at_start(registry: Registry, calls: Calls, shown: Sequence[_Sho
             by_key.setdefault(each.call.key, []).append(each)
     if not by_key:
         return None  # each call is asked about when it is made
-    question, asked = await in_thread(Kind.SEARCH, partial(_question_at_start, calls, by_key, shown))
+    question, asked = await in_thread(Kind.SEARCH, partial(_question_at_start, calls, by_key, shown, hides=hides))
     tools = {each.full_name for each in asked}
     taken, approvals = calls.approvals.taken, calls.approvals
     try:
@@ -341,7 +342,7 @@ async def _asked_at_start(registry: Registry, calls: Calls, shown: Sequence[_Sho
 
 
 def _question_at_start(
-    calls: Calls, by_key: Mapping[str, Sequence[_Shown]], shown: Sequence[_Shown]
+    calls: Calls, by_key: Mapping[str, Sequence[_Shown]], shown: Sequence[_Shown], *, hides: bool
 ) -> tuple[Question, Sequence[AskedCall]]:
     """Return the question, and the calls that a yes to it covers, in their order."""
     every = [approval.as_one([each.call for each in alike]) for alike in checked(by_key.values(), every=1)]
@@ -349,11 +350,14 @@ def _question_at_start(
     later = [approval.as_one([each.call]) for each in shown if not each.is_covered]
     tools = {each.call.full_name: (each.planned.tool, each.planned.server) for each in shown}
     names = dict.fromkeys(each.full_name for each in (*asked, *later))
-    covers = approval.COVERS_SHOWN + (approval.OF_DRY_RUN if calls.dry_run else "")
-    question = _question(calls, asked, [tools[name] for name in names], covers, [] if calls.dry_run else [EACH_CALL])
+    are_caught = all(one.place.caught for each in asked for one in by_key[each.key])
+    no = approval.OF_DRY_RUN if calls.dry_run else approval.OF_START_CAUGHT if are_caught else approval.OF_START
+    covers, others = f"{approval.COVERS_SHOWN}\n{no}", [] if calls.dry_run else [EACH_CALL]
+    question = _question(calls, asked, [tools[name] for name in names], covers, others, first=(SHOWN_CALLS,))
     few = later[:_LATER_SHOWN]
     left = len(every) - len(asked) + len(later) - len(few)
-    return question.changed(later=tuple(few), left=left), asked
+    effects = (*question.effects, *([approval.HIDDEN_CALLS] if hides else []))
+    return question.changed(later=tuple(few), left=left, effects=effects), asked
 
 
 def _question(
@@ -363,7 +367,7 @@ def _question(
     covers: str,
     others: Sequence[str],
     *,
-    first: Sequence[str] = (THIS_RUN,),
+    first: Sequence[str],
 ) -> Question:
     """Return a question about calls, with `first` of what a yes may cover, `others` last."""
     has_rules = is_one_user(calls.caller.scope) and len(asked) <= _RULES_SHOWN
@@ -383,7 +387,7 @@ def _orders(calls: Calls) -> list[str]:
     """Return which texts that were read give orders."""
     sources = calls.outermost.sources
     said = "" if sources is None else orders_said(sources.conversation.orders_now(), _ORDERS_SHOWN)
-    return [said] if said else []
+    return [f"{said} The program may follow them."] if said else []
 
 
 def _who(caller: Caller) -> str:
@@ -463,7 +467,7 @@ async def _clauses(
     clauses = dict(sourced.clauses)
     for name, counts in (await kinds_sent(privacy, calls.caller, arguments)).items():
         kinds = ", ".join(kind if count == 1 else f"{kind} ({count})" for kind, count in sorted(counts.items()))
-        said = f"{name} carries personal data: {kinds}"
+        said = f"{name} is sent with real personal data in place of what stands in brackets: {kinds}"
         clauses[name] = f"{clauses[name]}; {said}" if name in clauses else said
     return clauses
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from ...governance.questions import Question
     from ...privacy.privacy import Privacy
 
+HIDDEN = ", with tokens such as [EMAIL_…] in place of personal data"
+"""Follows the heading of a program in which something is hidden."""
+
 _OF_ALL = (*LISTED_TEXTS, "context_vars", "arguments", "incomplete", "session", "tools")
 _OF_CALLS = ("arguments", "answer", "error", "sources")
 _OF_ENDS = ("result", "output", "stderr", "error", "notes")

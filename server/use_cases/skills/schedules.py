@@ -331,8 +331,9 @@ class Schedules:
                 f"Version {definition.version} of {definition.skill} is not what it was. Add it again to say yes to it."
             )
         beside = await self._ask(lambda store: store.firing(schedule, run_id, **values))
+        code = request.code.replace("# The skill", f"# The schedule {schedule.name} runs the skill", 1)
         try:
-            await self.background.submit(replace(request, run_id=run_id), beside)
+            await self.background.submit(replace(request, run_id=run_id, code=code), beside)
         except ScheduleMoved:
             return None
         return run_id

@@ -438,12 +438,13 @@ async def request_to_run(context: SkillContext, request: RunSkillRequest) -> tup
     skill = await stored(context, request.name, request.version)
     draft = skill.draft
     await in_thread(Kind.SEARCH, partial(judge_arguments, draft.name, draft.parameters, request.arguments))
+    title = f"# The skill {draft.name}, version {skill.version}"
     awaits = "await " if draft.extra.get("is_async") else ""
     isolation = request.isolation
     if isolation == AUTO and draft.extra.get("wider") and len(context.executor.pools.offered) > 1:
         isolation = context.executor.pools.offered[1].value
     code = CodeRequest(
-        code=f"{awaits}call_skill({draft.name!r}, {skill.version}, arguments)",
+        code=f"{title}\n{awaits}call_skill({draft.name!r}, {skill.version}, arguments)",
         context_vars={"arguments": dict(request.arguments)},
         timeout_seconds=request.timeout_seconds,
         memory_mb=request.memory_mb,

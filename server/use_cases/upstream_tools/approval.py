@@ -17,12 +17,14 @@ from ....tools_registry.models import Tool
 from ....tools_registry.upstream.pins import StandingApproval
 from ...base.host_work import checked
 from ...base.identity import Right
-from ...governance.provenance.parties import identifying, is_sum
+from ...governance.provenance.parties import identifying, is_sum, names_sum
 from ...governance.questions import (
+    EACH_CALL,
     NAMING_CHARS_MAX,
     REASON_CHARS_MAX,
     REST,
     SAMPLES,
+    THIS_CALL,
     THIS_RUN,
     AskedArgument,
     AskedCall,
@@ -43,20 +45,34 @@ _WRITING = re.compile(
     re.IGNORECASE,
 )
 """Words that put a call first in a question; they decide nothing else."""
-COVERS_SHOWN = "A yes covers these calls as they are shown, and none that names another party, place or sum."
+COVERS_SHOWN = (
+    "A yes covers the numbered calls, as often as shown. Their parties, places and sums stay as shown; other values "
+    "may change."
+)
+AFTER_NO = "After a no the program gets an error in place of an answer, and may go on."
 COVERS_CALL = (
-    f'A yes covers no other call; "{THIS_RUN}" covers each further call in this run that names the same parties, '
-    "places and sums."
+    "A yes covers the numbered calls, and no other.\n"
+    f'"{THIS_RUN}" covers each further call in this run that names the same parties, places and sums.\n{AFTER_NO}'
 )
 COVERS_ALONE = (
-    "It is asked about by itself, since somebody else may have written that text. A yes covers this call and no other."
+    "This call is asked about by itself, since somebody else may have written that text.\n"
+    f"A yes covers this call and no other.\n{AFTER_NO}"
 )
 COVERS_RUN = (
-    "It was asked about before in this run: a yes now holds for each further call of it in this run that names the "
-    "same parties, places and sums."
+    "This run asked about such a call before. A yes now covers each further call in this run that names the same "
+    f'parties, places and sums, any number of times. "{THIS_CALL}" covers the numbered calls alone.\n{AFTER_NO}'
 )
-OF_DRY_RUN = " It is a dry run: it calls nothing else that may write, and after a no it makes up these answers too."
+_OF_EACH = f'"{EACH_CALL}" approves nothing yet: you are asked when each call is made.'
+OF_START = f"{_OF_EACH}\nA no ends the program before it starts."
+OF_START_CAUGHT = f"{_OF_EACH}\nAfter a no the program runs without these calls."
+OF_DRY_RUN = (
+    "This is a dry run: no other call that may write is made. After a no the program gets made-up answers to these "
+    "calls too."
+)
 """Follows the question of a dry run, which is about tools that seem to read."""
+HIDDEN_CALLS = (
+    "The program may also make calls that it does not name. Each that needs a yes is asked about when it is made."
+)
 
 
 class Decision(Enum):
@@ -149,7 +165,9 @@ def asked_call(tool: Tool, arguments: Mapping[str, Json]) -> AskedCall:
     """Return a call as a user is asked about it. Takes CPU time: call it in a thread."""
     schemas = _schemas(tool)
     asked = (
-        AskedArgument(name=name, value=value, identifying=identifying(name, schemas(name), value))
+        AskedArgument(
+            name=name, value=value, identifying=identifying(name, schemas(name), value), counts=names_sum(name)
+        )
         for name, value in checked(arguments.items(), every=1)
     )
     return AskedCall(server=tool.server, tool=tool.name, arguments=tuple(asked))
@@ -214,11 +232,8 @@ def order(tool: Tool) -> int:
 
 
 def effects(tools: Iterable[tuple[Tool, ServerConfig]]) -> tuple[str, ...]:
-    """Return why a user is asked about tools, in a sentence for each reason."""
-    said: dict[str, dict[str, None]] = {}
-    for tool, server in tools:
-        said.setdefault(may_write(tool, server), {})[named(tool.full_name)] = None
-    return tuple(f"{', '.join(names)} {why}." for why, names in said.items())
+    """Return why a user is asked about tools, in a sentence for each."""
+    return tuple(dict.fromkeys(f"{named(tool.full_name)} {may_write(tool, server)}." for tool, server in tools))
 
 
 def rule_of(call: AskedCall) -> StandingApproval:
@@ -242,7 +257,7 @@ def may_write(tool: Tool, server: ServerConfig) -> str:
     if server.approve is Approve.ALWAYS:
         return "is one that is always asked about"
     if server.only_reads(tool):
-        return "only reads, but takes along what it is given"
+        return "only reads, but can carry data out in what it is given"
     if server.says_reads(tool.name) is False:
         return "is marked in the operator's mcp.json as one that writes"
     if tool.annotations.get("destructiveHint") is True:

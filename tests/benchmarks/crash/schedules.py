@@ -107,7 +107,7 @@ async def _faults(place: Place, first: float) -> list[Any]:
             wrong.append(f"the last run {stored.last_run} is not there")
         store = app.journal.background()
         codes = {str((store.request(run_id) or {}).get("code")) for run_id in runs}
-        if codes - {"call_skill('tick', 1, arguments)"}:
+        if any(not each.endswith("\ncall_skill('tick', 1, arguments)") for each in codes):
             wrong.append(f"other versions ran than the one that was said yes to: {codes}")
         return [times, *wrong]
 

@@ -51,6 +51,11 @@ def test_what_a_source_says_is_known(source: str, value: Json) -> None:
         ("x = open('f').read()\nawait tools.a.b(x=x)", "x, where x = open('f').read()"),
         ("x = 'v'\nx = 'w'\nawait tools.a.b(x=x)", "x"),
         ("for r in await tools.a.c():\n    await tools.a.b(x=r['x'])", "r['x'], for r in await tools.a.c()"),
+        ("rows = read()\nfor r in rows:\n    await tools.a.b(x=r)", "r, for r in rows, where rows = read()"),
+        (
+            "for r in a():\n    x = r + 1\n    y = x * 2\n    z = y - 3\n    await tools.a.b(x=z)",
+            "z, where z = y - 3, where y = x * 2, where x = r + 1",
+        ),
         ("await tools.a.b(x='a' * 2_000)", "'a' * 2_000"),
         ("await tools.a.b(x=" + "'a' + " * 300 + "b)", ("'a' + " * 300)[:200].strip() + "…"),
         ("async def f(x):\n    await tools.a.b(x=x)\ng = f\nawait f('v')", "x"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sealab.server.governance.questions import AskedArgument, AskedCall, Question
 from sealab.server.use_cases.host_functions.approvals import Approvals
 
@@ -63,3 +65,45 @@ def test_an_answer_answers_no_question_that_shows_more() -> None:
     assert not asked(None).asks_the_same(asked(2))
     assert asked().asks_the_same(asked(source_clause=clause))
     assert not asked(source_clause=clause).asks_the_same(asked())
+
+
+@pytest.mark.parametrize(
+    ("currencies", "amounts", "total"),
+    [
+        ("EUR EUR EUR", (0.1, 0.2, 30), "amount adds up to 30.3."),
+        ("EUR USD EUR", (0.1, 0.2, 30), None),
+        ("EUR EUR EUR", ("1", 2, 3), None),
+    ],
+)
+def test_a_table_says_what_its_sums_add_up_to_where_they_can_be_added(
+    currencies: str, amounts: tuple[object, ...], total: str | None
+) -> None:
+    calls = [
+        AskedCall(
+            server="bank",
+            tool="pay",
+            arguments=(
+                AskedArgument(name="to", value=f"GB{number}", identifying=True),
+                AskedArgument(name="amount", value=amount, identifying=True, counts=True),
+                AskedArgument(name="currency", value=currency, identifying=True, counts=True),
+            ),
+        )
+        for number, (currency, amount) in enumerate(zip(currencies.split(), amounts, strict=True))
+    ]
+    said = [line for line in Question(calls=tuple(calls)).text.split("\n") if "adds up" in line]
+    assert said == ([] if total is None else [total])
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("\u0430nna@example.org", '"\\u0430nna@example.org"'),
+        ("GB\uff11", '"GB\\uff11"'),
+        ({"\u0442o": "an\u200bna"}, '{"\\u0442o": "an\\u200bna"}'),
+        ("\u0410\u043d\u043d\u0430 Müller 1, Tシャツ", '"\u0410\u043d\u043d\u0430 Müller 1, Tシャツ"'),
+    ],
+)
+def test_a_letter_that_only_looks_like_a_latin_one_is_shown_as_its_number(value: object, shown: str) -> None:
+    argument = AskedArgument(name="to", value=value, identifying=True)
+    call = AskedCall(server="bank", tool="pay", arguments=(argument,))
+    assert f"1. bank.pay(to={shown})" in Question(calls=(call,)).text

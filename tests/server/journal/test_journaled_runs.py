@@ -35,7 +35,7 @@ def look(name: str) -> str:
     return f'saw {name}'
 
 @server.tool(annotations=ToolAnnotations(read_only_hint=False))
-def send(text: str) -> str:
+def send(text: str, to: list[str] = []) -> str:
     'Send.'
     with sent.open('a') as file:
         file.write(text + '\\n')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -43,6 +44,9 @@ from sealab.server.governance.provenance.parties import identifying
         ("isAdmin", True),
         ("permissions_public", False),
         ("x", {"inner": {"grant_access": True}}),
+        ("data", ' {"inner": [{"to": "anna"}]}'),
+        ("x", {"data": '["hello", {"to": "anna"}]'}),
+        ("x", json.loads('{"v": ' * 20 + '{"to": "anna"}' + "}" * 20)),
     ],
 )
 def test_what_names_a_party_a_place_or_a_sum(name: str, value: Any) -> None:
@@ -54,6 +58,9 @@ def test_what_names_a_party_a_place_or_a_sum(name: str, value: Any) -> None:
     [
         ("body", "Dear Anna, we meet at noon. Write to me@example.org."),
         ("email_body", "Hello"),
+        ("file_content", '{"to": "anna"}'),
+        ("data", '{"hello": "there"}'),
+        ("data", "[" * 2_000),
         ("subject", "Rent for May"),
         ("title", "Fix the build"),
         ("line", "12"),

@@ -139,7 +139,7 @@ async def test_what_a_text_with_orders_names_is_asked_about_by_itself_though_a_f
     assert f'recipient "{LANDLORD}" stands {told}' in user.asked[0]
     assert "which gives instructions to an assistant\n" in user.asked[1]
     assert 'url "https://evil.example/x" ' in user.asked[1]
-    assert "bank.fetch only reads, but takes along what it is given." in user.asked[1]
+    assert "bank.fetch only reads, but can carry data out in what it is given." in user.asked[1]
     assert (page["success"], bank.paid()) == (False, [])
 
 

@@ -156,6 +156,9 @@ async def test_a_skill_runs_at_its_times_and_the_list_says_last_and_next(bench: 
     told = await the_one(schedules)
     assert told["last"]["status"] == "ok"
     assert told["next"] == "2027-01-17T07:00:00+01:00"
+    await bench.app.journal.stored()
+    header = await asyncio.to_thread(lambda: bench.app.journal.store().journal(told["last"]["run_id"]).header)
+    assert str(header["code"]).startswith("# The schedule daily runs the skill note, version 1\n")
     assert "at 7 " in notes(bench)
 
 

@@ -80,7 +80,7 @@ async def test_one_question_covers_the_calls_of_a_program(kind: str, tmp_path: P
         assert await result(caller, writing(file)) == "touched"
     [question] = user.asked
     assert question.startswith(
-        'May the running code make these 2 calls, in "for line in (\\"a\\", \\"b\\"):"? It is asked for local, through mcp '
+        'May the running code make these 2 calls, in "for line in (\\"a\\", \\"b\\"):"?\nIt runs for local, through mcp '
     )
     assert f'1. up.append(path="{file}", line=one of "a", "b", "0", …) [line 4, line 5, at most 5 times]\n' in question
     assert f'2. up.silent_about_itself(path="{file}") [line 6]\n' in question
@@ -113,7 +113,7 @@ said
     assert f'path="/nowhere/{"z" * 900}"' in first
     assert first.index("up.append(") < first.index("up.silent_about_itself(")
     assert '- up.append(path="' not in first
-    assert 'other.append(line="y", path=computed from "\\"/\\".join([path, \\"y\\"])' in first
+    assert 'other.append(line="y", path=computed from `"/".join([path, "y"])' in first
     assert report["error"]["type"] == "ToolError"
 
 
@@ -123,7 +123,9 @@ async def test_where_not_all_calls_are_known_each_is_asked_about_when_it_is_made
     async with asking(served, user) as caller:
         report = await caller.run(code)
     assert report["status"] == "error"
-    assert ["up.append(" in each and "A yes covers no other call" in each for each in user.asked] == [True]
+    assert [
+        "up.append(" in each and "A yes covers the numbered calls, and no other." in each for each in user.asked
+    ] == [True]
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -165,11 +167,11 @@ async def test_a_yes_for_always_holds_in_later_runs_until_it_is_taken_back(tmp_p
             await result(caller, code)
             await result(caller, code)
     assert len(user.asked) == 1
-    assert user.choices == [["such calls in this run", "such calls always", "ask at each call"]]
+    assert user.choices == [["the calls shown", "such calls always", "ask at each call"]]
     pins = json.loads((tmp_path / "registry" / "pins.json").read_text())
     rule = {"arguments": {"path": str(file)}, "limits": {}}
     assert list(pins["servers"]["up"]["approved"].values()) == [{"append": [rule]}]
-    assert f'"such calls always" writes the rule: up.append where path is "{file}".' in user.asked[0]
+    assert f'they are made:\n- up.append where path is "{file}"' in user.asked[0]
     async with in_this_process(tmp_path, ONE_SPARE) as caller:
         await result(caller, code)  # nobody need be asked
     shown = await asyncio.to_thread(sealab, "servers", "test", "up", "--home", str(tmp_path), "--ask-again")
@@ -194,7 +196,7 @@ async def test_a_caller_that_cannot_be_told_from_others_is_not_offered_always(tm
             async with Client(url, read_timeout_seconds=200, elicitation_callback=user) as client:
                 code = f"await tools.up.append(path={str(tmp_path / 'file')!r}, line='x')"
                 await result(Caller(client, tmp_path), code)
-    assert user.choices == [["such calls in this run", "ask at each call"]] * 2
+    assert user.choices == [["the calls shown", "ask at each call"]] * 2
 
 
 async def test_a_hundred_reads_are_not_done_for_a_write_that_is_refused_and_all_such_calls_are_named(

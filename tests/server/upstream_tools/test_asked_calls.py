@@ -14,6 +14,7 @@ from .test_registry import ONE_SPARE, configure, result
 
 BANK = Path(__file__).parents[2] / "data" / "bank_upstream.py"
 ERAS = ["auto", "legacy"]
+FROM_THEN = "From then on these need no yes, however often they are made:"
 TRIED = """
 said = []
 async def tried(call):
@@ -61,12 +62,10 @@ for bill in await tools.bank.bills():
     async with asking(served, user, mode=mode) as caller:
         report = await caller.run(code, context_vars={"month": "May"})
     first = user.asked[0]
-    assert first.startswith(
-        'May the running code make this call, in "Pay the rent"? It is asked for local, through mcp '
-    )
+    assert first.startswith('May the running code make this call, in "Pay the rent"?\nIt runs for local, through mcp ')
     assert '1. bank.put(to="US133000000121212121212", amount=105, subject="Rent May") [line 3]\n' in first
-    computed = 'to=computed from "bill[\\"iban\\"], for bill in await tools.bank.bills()"'
-    assert f"- bank.put(amount=1, {computed}) [line 5, any number of times]\n" in first
+    computed = 'to=computed from `bill["iban"], for bill in await tools.bank.bills()`'
+    assert first.endswith(f"- bank.put(amount=1, {computed}) [line 5, any number of times]")
     assert report["status"] == "ok"
     assert [each.count("1. bank.put(") for each in user.asked] == [1] * 5
     assert lines_of(ledger)[0] == "US133000000121212121212 105 Rent May"
@@ -108,6 +107,39 @@ async def test_a_hidden_call_never_rides_on_the_yes_to_another(served: Caller, l
         assert "did not approve" in (await result(caller, code))[0]
     assert lines_of(ledger) == ["anna 1"]
     assert len(user.asked) == 2
+    assert "The program may also make calls that it does not name." in user.asked[0]
+
+
+OTHERWISE = """
+import asyncio, functools
+order = {"to": "anna", "amount": 1}
+class Name(str):
+    def __eq__(self, other): return True
+    def __hash__(self): return hash("anna")
+def names():
+    yield from ("bert", "ANNA", "anna ", chr(0x430) + "nna", "an" + chr(0x200b) + "na", Name("dora"))
+async def changed():
+    while len(said) < 9:
+        order["to"] = "emil"
+        await asyncio.sleep(0.01)
+await tried(tools.bank.put(to="anna", amount=1))
+order["to"] = "carl"
+calls = [call_tool("bank.put", order), *[tools.bank.put(to=name, amount=1) for name in names()]]
+calls += [functools.partial(tools.bank.put, to="anna", amount=1)(amount=amount) for amount in (int("2"), int("-1"))]
+await asyncio.gather(changed(), *map(tried, calls))
+len(said)
+"""
+
+
+async def test_other_names_and_sums_are_asked_about_however_a_program_makes_them(served: Caller, ledger: Path) -> None:
+    user = User([yes(), NO])
+    async with asking(served, user) as caller:
+        assert await result(caller, TRIED + OTHERWISE) == 9
+    shown, asked = user.asked
+    assert '1. bank.put(to="anna", amount=1) [line ' in shown
+    assert "May the running code make these 9 calls" in asked
+    assert 'to="\\u0430nna"' in asked
+    assert lines_of(ledger) == ["anna 1"]
 
 
 async def test_in_a_program_that_hides_calls_no_number_of_calls_is_left_open(served: Caller, ledger: Path) -> None:
@@ -143,7 +175,7 @@ said
     assert len(said) == 2
     [question] = user.asked
     rows = [f'{n}. bank.put(to="CH{n}", amount={10 * n})' for n in range(1, 5)]
-    assert "\n".join(["bank.put, 4 calls:", *rows]) in question
+    assert "\n".join(["bank.put, 4 calls:", *rows, "amount adds up to 100.\n"]) in question
     assert sorted(lines_of(ledger)) == ["CH1 10", "CH3 30"]
 
 
@@ -186,8 +218,8 @@ async def test_a_yes_for_always_is_a_rule_with_party_and_limit(served: Caller, l
         for to, amount, asked in (("carla", 99, 1), ("carla", 101, 2), ("carla", -1, 3), ("bert", 1, 4)):
             await caller.run(code.format(to, amount))
             assert len(user.asked) == asked, (to, amount)
-    rule = '"such calls always" writes the rule: bank.put where to is "carla", amount is at most 100.'
-    assert rule in user.asked[0]
+    rule = '\n- bank.put where to is "carla" and amount is at most 100'
+    assert user.asked[0].endswith(f'"such calls always" also writes a rule. {FROM_THEN}{rule}')
     await result(served, code.format("carla", 100))  # whom nobody can ask
     assert (await served.run(code.format("bert", 1)))["status"] == "refused"
     assert lines_of(ledger) == ["carla 100 s", "carla 99 s", "carla 100 s"]

@@ -148,10 +148,10 @@ marked, gone = await tools.asked.get_and_mark(), await tools.asked.delete_note(n
         assert (await caller.run(code, dry_run=True))["result"] == ["dry run", "dry run", "dry run"]
     first, _ = user.asked
     assert "1. asked.get_note() [line 2 of the skill note]\nasked.get_note does not say that it only reads." in first
-    assert "It is a dry run" in first
+    assert "This is a dry run: no other call that may write is made." in first
     assert "delete_note" not in first.partition("\n")[2]
     assert "get_and_mark" not in first.partition("\n")[2]
-    assert user.choices[0] == ["such calls in this run", "such calls always"]
+    assert user.choices[0] == ["the calls shown", "such calls always"]
 
 
 async def test_a_placeholder_has_the_shape_that_was_learned_where_no_schema_says_it(caller) -> None:

@@ -121,7 +121,8 @@ async def test_a_skill_that_is_run_by_itself_is_asked_about_once(served: Caller,
     async with asking(served, user) as caller:
         answer = await caller.call("run_skill", name="outer", arguments={"path": str(file), "times": 12})
         assert answer.structured_content["result"] == 12
-    assert len(user.asked) == 1
+    [question] = user.asked
+    assert 'in "The skill outer, version 1"?' in question
 
 
 async def test_a_skill_that_a_session_imported_is_known_in_its_later_calls(served: Caller, tmp_path: Path) -> None:
@@ -162,7 +163,7 @@ async def test_a_plain_yes_to_a_second_call_of_a_tool_covers_the_rest_of_the_run
         assert await result(caller, by_a_computed_name(file, 30)) == []
     assert len(file.read_text().splitlines()) == 30
     assert [each[0] for each in user.choices] == ["this call", "such calls in this run"]
-    assert "a yes now holds for each further call of it in this run" in user.asked[1]
+    assert "A yes now covers each further call in this run" in user.asked[1]
 
 
 async def test_a_user_who_wants_to_be_asked_about_each_call_is_asked_as_often_as_clients_allow(

@@ -22,7 +22,7 @@ from ....base.settings import Switch
 from ....governance.rights import CONSOLE
 from ....use_cases.journal.transcript import moment
 from ....use_cases.runs.background.background_reports import PATH
-from ....use_cases.runs.hidden_transcripts import hidden_question
+from ....use_cases.runs.hidden_transcripts import HIDDEN, hidden_question
 from .link_pages import LinkKind, escaped, form_page, page, sent_fields
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ _FORM = """\
 <button name="answer" value="approve">Approve</button>
 <button name="answer" value="deny">Deny</button>
 </form>
-<p>Of several answers the first counts.</p>
-<details><summary>The program</summary><pre>{program}</pre></details>
+<p>Only the first answer counts.</p>
+<details><summary>The program{hidden}</summary><pre>{program}</pre></details>
 {others}
 """
 _OTHERS = f'<p><a href="{CONSOLE}/approvals" rel="noreferrer">All questions that wait for you</a></p>'
@@ -142,8 +142,8 @@ class _LinkedQuestion:
     async def _form(self, approval: Approval, since: float) -> HTMLResponse:
         app, scope = self._app, approval.scope
         asked = await hidden_question(app.privacy, scope, approval.asked)
-        program = await app.background.program(approval.run_id)
-        program = program if app.privacy.is_off else await app.privacy.hide_text(scope, program)
+        code = await app.background.program(approval.run_id)
+        program = code if app.privacy.is_off else await app.privacy.hide_text(scope, code)
         choices = "".join(f"<option>{escaped(each)}</option>" for each in asked.choices)
         content = _FORM.format(
             run_id=escaped(approval.run_id),
@@ -153,6 +153,7 @@ class _LinkedQuestion:
             reason=_REASON if asked.calls else "",
             refused=_refusing(asked),
             program=escaped(program if len(program) <= _PROGRAM_CHARS else f"{program[:_PROGRAM_CHARS]}…"),
+            hidden="" if program == code else HIDDEN,
             others=self._others(),
         )
         return form_page("A run asks", content)

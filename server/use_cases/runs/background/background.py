@@ -171,7 +171,7 @@ class Background:
             end = self.work.end_of(run_id)
             state = await self._state(run_id, scope)
             left = until - loop.time()
-            if state.execution is not None or state.approval not in {None, known_question} or left <= 0:
+            if state.execution is not None or state.approval not in (None, known_question) or left <= 0:
                 return state
             # A run of this process sets an event when it ends; a run of another process is polled.
             poll = _POLL_SECONDS[min(looks, len(_POLL_SECONDS) - 1)]

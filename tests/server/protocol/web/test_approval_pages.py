@@ -170,8 +170,10 @@ async def test_a_question_shows_what_calls_name_whole_and_one_of_them_is_refused
             shown = (await asyncio.to_thread(partial(sealab, "approvals", "show", approval, *words, **OF_KEY))).stdout
             refused = ("approvals", "approve", approval, "--refuse", "2", "--reason", "Not there", *words)
             assert (await asyncio.to_thread(partial(sealab, *refused, **OF_KEY))).returncode == 0
+            assert f'`sealab approvals approve {approval}`, or with --covers "such calls in this run"' in shown
         report = await until(caller, run_id, lambda state: state["status"] == "ok")
     assert "Tell both" in shown
+    assert "The program, with tokens such as [EMAIL_…] in place of personal data" in shown
     assert f'told("/srv/{"b" * 900}")' in shown.replace("&quot;", '"')
     assert "anna.meier@example.org" in shown
     assert "/srv/" + "b" * 900 in shown

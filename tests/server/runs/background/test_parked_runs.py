@@ -30,7 +30,7 @@ number = random.random()
 await call_tool('notes.put', {'text': 'before'})
 name = 'send'
 try:
-    answer = await call_tool('notes.' + name, {'text': f'told {number}'})
+    answer = await call_tool('notes.' + name, {'text': f'told {number}', 'to': ['anna', 'bert']})
 except ToolError as error:
     answer = f'refused: {error}'
 result = [number, answer]
