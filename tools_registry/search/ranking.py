@@ -22,7 +22,7 @@ from .inverted_index import InvertedIndex
 from .name_index import NameIndex
 from .query_terms import Meaning, QueryTerms
 from .tokens import words
-from .vectors import Alignment, document_vectors, load_everyday_vectors, load_word_vectors
+from .vectors import document_vectors, load_everyday_vectors, load_word_vectors
 from .vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -54,10 +54,9 @@ USAGE_WEIGHT = 0.5
 # asked, and mean something else. The more documents there are, the nearer one comes by chance. So chosen, 1 % of the
 # development queries find weak documents alone, and of nonsense 29 to 79 % (`tests/benchmarks/search.py`).
 FEW_DOCUMENTS = 400
-# Of 100 queries in other words over 60 skills this puts 71 first and 89 among three; of 100 over 60 skills of other
-# trades, which were written before the ranking was chosen, 53 and 89. With the vectors of descriptions of tools alone
-# it was 68 and 89, and 40 and 71 (`test_other_words.py`).
-MEANING_WEIGHT_AMONG_FEW = 3.0
+# Of 100 queries in other words over 60 skills this puts 74 first and 93 among three; over 60 skills of other trades 73
+# and 90, and over 60 more, half of whose queries nothing was chosen by, 66 and 87 (`test_other_words.py`).
+MEANING_WEIGHT_AMONG_FEW = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,21 +100,22 @@ class SearchIndex:
         """
         self._documents = tuple(sorted(documents, key=lambda each: (each.name, each.server, each.key)))
         self._numbers = {each.key: number for number, each in enumerate(self._documents)}
-        self._vectors = load_word_vectors() if vectors else None
         self._by_category: defaultdict[str, list[int]] = defaultdict(list)
         for number, each in enumerate(self._documents):
             self._by_category[each.category].append(number)
+        count = len(self._documents)
+        # Few documents of one category, such as skills, are looked for in everyday words, and by what they mean.
+        few = len(self._by_category) == 1 and count <= FEW_DOCUMENTS
+        self._vectors = None if not vectors else load_everyday_vectors() if few else load_word_vectors()
+        self._meaning_weight = MEANING_WEIGHT_AMONG_FEW if few else MEANING_WEIGHT
         with no_collection():
             known = self._vectors.number if self._vectors else {}
             columns = (reader or DocumentReader()).columns(self._documents, known)
             self._names = NameIndex([(each.name, each.server) for each in self._documents], columns.names)
-        count = len(self._documents)
         self._inverted = InvertedIndex(columns.terms, documents=count, terms=len(columns.numbers))
         self._vocabulary = Vocabulary(columns.numbers, columns.surface, self._inverted.idf)
         self._companions = Companions(self._documents)
         self._meanings = document_vectors(self._vectors, columns.words, documents=count) if self._vectors else None
-        few = vectors and len(self._by_category) == 1 and count <= FEW_DOCUMENTS
-        self._alignment = Alignment(load_everyday_vectors(), columns.words, documents=count) if few else None
 
     def __len__(self) -> int:
         return len(self._documents)
@@ -225,25 +225,16 @@ class SearchIndex:
         return scores, by_step
 
     def _by_meaning(self, meanings: Sequence[Meaning]) -> Floats:
-        """Score by the cosine to the nearest clause: the median document has 0, the best `MEANING_WEIGHT` at most.
-
-        Among few documents of one category, such as skills, each word of the query is also compared with each of
-        theirs, by vectors of everyday language, and all this counts more.
-        """
+        """Score by the cosine to the nearest clause: the median document has 0, the best the weight of it at most."""
         import numpy as np
 
         if self._vectors is None or self._meanings is None:
             return np.zeros(len(self._documents), np.float32)
-        if self._alignment is not None:
-            weight = MEANING_WEIGHT_AMONG_FEW
-            cosines = np.max([self._alignment.likeness(meaning.words) for meaning in meanings], axis=0)
-        else:
-            weight = MEANING_WEIGHT
-            asked = np.array([self._vectors.of_words(meaning.words) for meaning in meanings])
-            # Not `@`: so small a product gains nothing from threads of BLAS, and waits for them on a busy machine.
-            cosines = np.einsum("qd,nd->qn", asked, self._meanings).max(axis=0)
+        asked = np.array([self._vectors.of_words(meaning.words) for meaning in meanings])
+        # Not `@`: so small a product gains nothing from threads of BLAS, and waits for them on a busy machine.
+        cosines = np.einsum("qd,nd->qn", asked, self._meanings).max(axis=0)
         best, middle = float(cosines.max()), float(np.median(cosines))
-        scale = weight / max(best - middle, LEAST_DIFFERENCE)
+        scale = self._meaning_weight / max(best - middle, LEAST_DIFFERENCE)
         scores: Floats = np.maximum(cosines - np.float32(middle), 0) * np.float32(scale)
         return scores
 

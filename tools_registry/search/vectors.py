@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Numbers: TypeAlias = NDArray[np.int64]
 
 VECTORS = "wordvec64.npz"
-EVERYDAY_VECTORS = "wordvec128.npz"
+EVERYDAY_VECTORS = "wordvec160.npz"
 NEIGHBOURS = "neighbours.txt.gz"
 ROWS_AT_ONCE = 2000
 
@@ -39,7 +39,7 @@ class WordVectors:
     """
 
     number: Mapping[str, int]
-    rows: Floats
+    rows: Floats | NDArray[np.int8]
     near: Mapping[str, str]
 
     @property
@@ -82,15 +82,18 @@ def load_word_vectors() -> WordVectors:
 
 @lru_cache(maxsize=1)
 def load_everyday_vectors() -> WordVectors:
-    """Read other vectors of the same words, once: slower, and better for what is no description of a tool."""
+    """Read vectors of twice as many words, once: larger, and better for what is no description of a tool.
+
+    Their rows are whole numbers, so that they take little memory: only their direction and relative length matter.
+    """
     import numpy as np
 
     with (
         (files(__package__) / "data" / EVERYDAY_VECTORS).open("rb") as file,
         np.load(file, allow_pickle=False) as arrays,
     ):
-        rows = arrays["q"].astype(np.float32) * arrays["scale"]
-    return replace(load_word_vectors(), rows=rows)
+        rows, words = arrays["q"], str(arrays["words"]).split("\n")
+    return replace(load_word_vectors(), rows=rows, number={word: number for number, word in enumerate(words)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,41 +124,6 @@ def document_vectors(vectors: WordVectors, fields: Sequence[FieldWords], *, docu
         starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
         summed[owner[starts]] = np.add.reduceat(part, starts, axis=0)
     return _unit(summed)
-
-
-class Alignment:
-    """Compares each word of a query with all words of each document; for few documents, as it grows by their product.
-
-    Of two words of documents the rarer one counts more. Source: the recall of Zhang et al., *BERTScore: Evaluating Text
-    Generation with BERT*, 2020, on word vectors.
-    """
-
-    def __init__(self, vectors: WordVectors, fields: Sequence[FieldWords], *, documents: int) -> None:
-        import numpy as np
-
-        self._vectors = vectors
-        self._meanings = document_vectors(vectors, fields, documents=documents)
-        words = np.concatenate([field.words for field in fields])
-        each = np.concatenate([np.repeat(np.arange(documents), field.lengths) for field in fields])
-        owners, words = np.unique(np.stack([each, words]), axis=1)
-        _, places, held = np.unique(words, return_inverse=True, return_counts=True)
-        rarity = np.sqrt(np.log1p(documents / held) / np.log1p(documents)).astype(np.float32)[places]
-        self._rows = _unit(vectors.rows[words]) * rarity[:, None]
-        self._owners, self._starts = np.unique(owners, return_index=True)
-
-    def likeness(self, weights: Mapping[str, float]) -> Floats:
-        """Return for each document its cosine to these words, and how much of their meaning its own have, 0 to 1."""
-        import numpy as np
-
-        known = [word for word in weights if word in self._vectors.number]
-        found: Floats = np.einsum("nd,d->n", self._meanings, self._vectors.of_words(weights))
-        if known and len(self._owners):
-            rows = self._vectors.rows[[self._vectors.number[word] for word in known]]
-            worth = np.linalg.norm(rows, axis=1) * np.array([weights[word] for word in known], np.float32)
-            likeness = np.einsum("qd,wd->qw", _unit(rows), self._rows)
-            nearest = np.maximum.reduceat(likeness, self._starts, axis=1).clip(0)
-            found[self._owners] += worth @ nearest / worth.sum()
-        return found
 
 
 def _unit(rows: Floats) -> Floats:
