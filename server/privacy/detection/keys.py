@@ -71,9 +71,13 @@ def _address(value: str) -> bool:
 
 def _address_line(value: str) -> bool:
     """Judge a line of a postal address whose label says no more than which line it is, as of a program: no sentence."""
-    words = value.split()
-    return _address(value) and (
-        value[0].isdigit() or all(_digits(word) or not word[0].islower() or len(word) <= 3 for word in words)
+    return _address(value) and not is_sentence(value)
+
+
+def is_sentence(value: str) -> bool:
+    """Return whether longer words of a value begin with small letters, as no name and few addresses have them."""
+    return not value[0].isdigit() and any(
+        word[0].islower() and len(word) > 3 and not _digits(word) for word in value.split()
     )
 
 
@@ -167,7 +171,7 @@ _NEVER = re.compile(
     r"\b(?:count|limit|type|kind|expires|expiry|expiration|ttl|length|max|min|usage|policy|bucket|hint|reset|enabled|disabled|"
     r"verified|valid|status|format|version|size|rate|total|used|index|path|file|dir|uri|url|link|href|required|regex|pattern|"
     r"field|column|label|algorithm|class|method|schema|placeholder|at|budget|timeout|prefix|suffix|source|tokens)\Z"
-    r"|\A(?:is|has|max|min|num|total|count|n(?! (?:cart|tarj|kart|tel|cel))|show|hide|allow|use|enable|disable|require)\b"
+    r"|\A(?:is|has|max|min|num|total|count|n(?! (?:de|cart|tarj|kart|tel|cel))|show|hide|allow|use|enable|disable|require)\b"
 )
 """Keys that never name something personal, whatever they contain: `token_count`, `is_email`, `password_policy`."""
 
@@ -251,7 +255,7 @@ def _names_people(key: str) -> bool:
 
 
 _NAME_BESIDE_ROLE = "name|namen|nachname|vorname|nom|nombre|nome|naam|nazwisko|imie|adi|isim|jmeno|prijmeni|nev|neve|nume|namn|navn|nimi|ime|ten|nama"
-_OF_ROLE = "des|der|de|del|de la|de l|du|della|dello|dell|do|da|van|van de|av|af"
+_OF_ROLE = "of|of the|des|der|de|del|de la|de l|du|della|dello|dell|do|da|van|van de|av|af"
 _ROLES = "|".join(sorted({word.replace("_", " ") for word in _LATIN["roles"].split()}, key=len, reverse=True))
 _ROLE_KEY = re.compile(
     rf"\A(?:(?:{_NAME_BESIDE_ROLE}) (?:(?:{_OF_ROLE}) )?)?(?:{_ROLES})(?: ?(?:in|innen|s|es|n|en|e|er|i|y|a|lar|ler))?(?: ?(?:{_NAME_BESIDE_ROLE}))?\Z"

@@ -48,10 +48,12 @@ def _fields(text: str, path: Sequence[str], start: int, end: int) -> Iterator[Fi
     for colon in _COLON_AFTER.finditer(text, start, end):
         said = text[at : colon.start()]
         label = len(said) if len(said) > _LONGEST_INLINE or _PARTS_FIELDS.search(said) else label_at_end(said)
-        is_field = is_label(said[label:]) or said[:label].rstrip().endswith(".")
+        if (slash := said.rfind(" / ")) >= 0:
+            label = slash + len(" / ")
+        is_field = slash >= 0 or is_label(said[label:]) or said[:label].rstrip().endswith(".")
         if not (is_field or _CAPITALISED.fullmatch(said, 0, label)) or label == len(said):
             break
-        yield from field(text, path, at, at + len(said[:label].rstrip(" .")))
+        yield from field(text, path, at, at + len(said[:label].rstrip(" ./")))
         path, at = (said[label:],), colon.end()
     yield from field(text, path, at, end)
 
@@ -69,7 +71,7 @@ _LINE = re.compile(
 )
 # A start at each tab is enough, and a value is read once: `_inline` finds where it ends.
 _INLINE = re.compile(
-    r"(?:(?<=[{,;|(\t—–])|(?<=\. )|(?<=^))[ ]{0,8}+([^\W\d_][\w .#'’()/°№-]{0,40}?)[ ]?:[ \t]{1,8}+(?=([^\s,;|{}\[\]\"'][^,;|{}\[\]\n\"]{0,160}+))",
+    r"(?:(?<=[{,;|(\t—–])|(?<=\. )|(?<= / )|(?<=^))[ ]{0,8}+([^\W\d_][\w .#'’()/°№-]{0,40}?)[ ]?:[ \t]{1,8}+(?=([^\s,;|{}\[\]\"'][^,;|{}\[\]\n\"]{0,160}+))",
     re.MULTILINE,
 )
 _BETWEEN_BARS = re.compile(r"[^|:\n]{0,160}(?=[ ]?\||\n|\Z)|")
@@ -149,9 +151,9 @@ _NOTATIONS = (
     # Key (email)=(jane@example.org) already exists
     (re.compile(r"\(([\w.]{2,60})\)=\(([^()\n]{1,200})\)"), (")=(",)),
 )
-# A whole line: what follows may hold any separator. DB_PASSWORD=a;b&c, name = Jane Doe
+# A whole line: what follows may hold any separator. DB_PASSWORD=a;b&c, Luogo di nascita = Asti
 _ASSIGNED_LINE = re.compile(
-    rf"(?m)^[ \t]{{0,40}}(?:export[ ]|set[ ]|-[ ]|//?[\w./-]{{1,80}}:)?({_VARIABLE})[ \t]{{0,20}}=[ \t]{{0,20}}([^\s\"'=>][^\n]{{1,511}})$"
+    r"(?m)^[ \t]{0,40}(?:export[ ]|set[ ]|-[ ]|//?[\w./-]{1,80}:)?((?:[^\W\d]|[№〒])[\w.()/'’°\[\] -]{0,50}?)[ \t]{0,20}=[ \t]{0,20}([^\s\"'=>][^\n]{1,511})$"
 )
 _QUERY = re.compile(rf"[?&;]({_VARIABLE})=([^\s&;\"'<>#]{{2,512}})")
 _LIST = re.compile(
@@ -187,7 +189,9 @@ def assignments(text: str) -> Iterator[Finding]:
 
 
 def _keys_of(key: str) -> tuple[str, ...]:
-    """Return the keys of `customer.name` or `user[email]`, outermost first."""
+    """Return the keys of `customer.name` or `user[email]`, outermost first; of a label with points, itself."""
+    if " " in key or ("." in key and is_label(key)):
+        return (key,)
     return tuple(part for part in re.split(r"[.\[\]]", key) if part)
 
 

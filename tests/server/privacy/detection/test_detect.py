@@ -126,6 +126,30 @@ def test_names_in_prose_are_found_by_the_model_and_by_a_given_name_without_it(
         ("arn:aws:iam::210987654321:role/ops, Serial No: 0301234567", [], ["210987654321", "0301234567"]),
         ("ids: 0031877 0052537", [], ["0031877"]),
         ("Patient: Stable\nAgent: curl\nCustomer: unhappy. Owner: root.\n", [], ["Stable", "unhappy"]),
+        (
+            "| Mieterin | Petra Varga |\n|---|---|\n| Wohnort | Sinzig |\n| Geb.-Datum | 3. Mai 1971 |\n",
+            ["Petra Varga", "Sinzig", "3. Mai 1971"],
+            ["Wohnort", "Mieterin", "Datum"],
+        ),
+        (
+            "Tfno.\t912 345 678\nPoblación\tBaza\nC.P.\t18800\nTarjeta\t4111111111111111\n",
+            ["912 345 678", "Baza", "18800"],
+            ["Tarjeta"],
+        ),
+        ("| 郵便番号 | 518-0725 |\n| 生年月日 | 1971年3月4日 |\n", ["518-0725", "1971年3月4日"], []),
+        ("| Field | Meaning |\n|---|---|\n| name | Your Full Name |\n| city | The town of the guest |\n", [], ["town"]),
+        ("Luogo di nascita=Asti\nC.P.=18727\nGeb.datum=10-07-1979\n", ["Asti", "18727", "10-07-1979"], ["Luogo"]),
+        (
+            "Huurder: Petra Varga / Postcode: 8861 KM / Kamer: 12 / Geboorteplaats: Grashoek",
+            ["Petra Varga", "8861 KM", "Grashoek"],
+            ["Kamer"],
+        ),
+        (
+            "Burgerservicenummer: 276901459\nN° de sécurité sociale: 284077512345678\nSV-Nummer: 65 261073 M 419\n",
+            ["276901459", "284077512345678", "65 261073 M 419"],
+            [],
+        ),
+        ("被保険者：富竹 沙也加\nबीमित व्यक्ति: माधव यादव\nनिवास: 5 आहूजा, इलाहाबाद\n", ["富竹 沙也加", "माधव यादव"], []),
     ],
 )
 def test_forms_that_people_fill_in_show_their_labels_and_none_of_their_values(
