@@ -227,6 +227,7 @@ _NAME_KEYS, _PERSON_KEYS = _phrases(_LATIN["names of people"]), _phrases(_LATIN[
 _LOCAL_NAME_KEYS, _LOCAL_NEVER, _LOCAL_PLACE_OF_BIRTH = (
     _phrases(_LOCAL[each]) for each in ("names of people", "never", "place of birth")
 )
+_SEVERAL_PEOPLE = _phrases(_LOCAL["several people"])
 _PERSON_WORDS, _NOT_PEOPLE, _PRODUCTS = (
     frozenset(_LATIN[f"words for {each}"].split()) for each in ("people", "things", "products")
 )
@@ -263,7 +264,8 @@ _ROLE_KEY = re.compile(
 
 
 @lru_cache(maxsize=8192)
-def _is_role(key: str) -> bool:
+def is_role(key: str) -> bool:
+    """Return whether a key, in words, is what a person is to somebody: `tenant`, `inquilina`."""
     return _ROLE_KEY.search(key) is not None
 
 
@@ -288,6 +290,11 @@ _LONGEST_NAME, _MOST_WORDS = 80, 6
 def is_name_key(key: str) -> bool:
     """Return whether a key, in words, names people whatever is around it."""
     return _NAME_KEYS.search(key) is not None if key.isascii() else _names_people(key)
+
+
+def names_several(key: str) -> bool:
+    """Return whether a key as it stands in a text has a list of people below it: `Present`, `出席者`."""
+    return _SEVERAL_PEOPLE.search(in_words(key)) is not None
 
 
 def is_company(name: str) -> bool:
@@ -322,7 +329,7 @@ def person(key: str, parent: str, value: str) -> FieldVerdict | None:
             if _named(value) and not is_machine and not _COMPANY.search(value)
             else None
         )
-    if _is_role(key) and any(word[0].isupper() or _uncased(word[0]) for word in value.split()):
+    if is_role(key) and any(word[0].isupper() or _uncased(word[0]) for word in value.split()):
         return FieldVerdict(PiiType.PERSON, 0.8) if not _COMPANY.search(value) else None
     if key.rpartition(" ")[2] in _PERSON_WORDS - _ROLES_OF_MACHINES and looks_like_full_name(value):
         return FieldVerdict(PiiType.PERSON, LIKELY)
@@ -528,7 +535,7 @@ def _with_lost_letters(said: str) -> str:
         return _words_of(said)
     for letters in product(_MAY_BE_LOST if lost == 1 else _VOWELS, repeat=lost):
         words = _words_of(_filled(said, letters))
-        if _is_role(words) or is_name_key(words) or (lost == 1 and rule_for(words) is not None):
+        if is_role(words) or is_name_key(words) or (lost == 1 and rule_for(words) is not None):
             return words
     return _words_of(said)
 

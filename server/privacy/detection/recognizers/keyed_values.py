@@ -15,7 +15,16 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import unquote_plus
 
 from ..findings import SURE_THING, THING, Finding, PiiType
-from ..keys import KEYS_OF_THINGS, LIKELY, is_label, judge, label_at_end, names_product
+from ..keys import (
+    KEYS_OF_THINGS,
+    LIKELY,
+    is_label,
+    judge,
+    label_at_end,
+    looks_like_full_name,
+    names_product,
+    names_several,
+)
 from ..scripts import holds
 
 _QUOTES = "\"'`"
@@ -39,7 +48,7 @@ def field(text: str, path: Sequence[str], start: int, end: int) -> Iterator[Find
         yield Finding(start, end, THING, SURE_THING)
 
 
-_COLON_AFTER = re.compile(r"(?<=[^\W_])[ ]?:(?=[ \t]|\Z)")
+_COLON_AFTER = re.compile(r"(?<=[^\W_]|[.)〒])[ ]?:(?=[ \t]|\Z)")
 
 
 def _fields(text: str, path: Sequence[str], start: int, end: int) -> Iterator[Finding]:
@@ -56,6 +65,22 @@ def _fields(text: str, path: Sequence[str], start: int, end: int) -> Iterator[Fi
         yield from field(text, path, at, at + len(said[:label].rstrip(" ./")))
         path, at = (said[label:],), colon.end()
     yield from field(text, path, at, end)
+    if names_several(path[-1]):
+        yield from several(text, at, end)
+
+
+def several(text: str, start: int, end: int) -> Iterator[Finding]:
+    """Yield the names in a list of people."""
+    for part in _LISTED.finditer(text, start, end):
+        said = part[0].rstrip(" .。")
+        if looks_like_full_name(said) or (said[0] > "\u0900" and len(said) <= _LONGEST_UNCASED):
+            yield Finding(part.start(), part.start() + len(said), PiiType.PERSON, LIKELY)
+
+
+_LONGEST_UNCASED = 10
+_LISTED = re.compile(
+    r"(?!(?:and|und|et|e|y|en|i|ve|और) )[^\W\d_](?:(?! (?:and|und|et|e|y|en|i|ve|और) )[^,;、；，\n]){2,60}"
+)
 
 
 _LONGEST_INLINE = 120
@@ -107,6 +132,7 @@ def lines(text: str) -> Iterator[Finding]:
 
 def _nested(text: str) -> Iterator[Finding]:
     above: list[tuple[int, str]] = []
+    opened = ""
     for line in _LINE.finditer(text):
         value, indent, key = line["value"], len(line["indent"]), line["key"]
         if key is None:
@@ -117,12 +143,17 @@ def _nested(text: str) -> Iterator[Finding]:
                 above.pop()
             if dashed and above:
                 yield from field(text, [name for _, name in above], *_span(line))
+            elif opened and looks_like_full_name(value.strip()):  # Bill to:, with the name on the next line
+                yield from field(text, (opened,), *_span(line))
+            opened = ""
             continue
+        opened = ""
         while above and above[-1][0] >= indent:
             above.pop()
         if value.strip() in _OPENERS:
             if len(above) < _DEEPEST:
                 above.append((indent, key))
+                opened = key
         else:
             yield from _fields(text, [*(name for _, name in above), key], *_span(line))
 

@@ -168,7 +168,7 @@ _UPPER = "A-ZÀ-ÖØ-ÞĀĂĄĆČĎĐĒĘĚĢĪĶĹĽŁŃŅŇŌŐŘŚŞŠŢŤŪ�
 # A point behind a longer word than `Jr` or `Wm` ends a sentence.
 _POINT = r"(?:(?<![^\W\d_]{3})(?<![aeiouy])\.)?"
 _NAME_WORD = rf"[{_UPPER}][^\W\d_]{{0,24}}(?:[.'’-](?!s\b)[^\W\d_]{{1,24}}){{0,2}}{_POINT}"
-_PARTICLE = r"(?:de|van|von|der|den|da|la|del|di|bin|al|dos|y|el|du|ibn|ter|zu)"
+_PARTICLE = r"(?:de|van|von|der|den|da|la|del|di|bin|al|dos|y|el|du|ibn|ter|ten|te|des|do|dos|das|zu)"
 _NAME = rf"{_NAME_WORD}(?:[ ](?:{_PARTICLE}[ ]){{0,2}}{_NAME_WORD}){{0,3}}"
 _FULL_NAME = rf"{_NAME_WORD}(?:[ ](?:{_PARTICLE}[ ]){{0,2}}{_NAME_WORD}){{1,3}}"
 _BESIDE_MAIL = re.compile(
@@ -185,11 +185,11 @@ _STAMPED_SPEAKER = re.compile(
     rf"(?m)^[ \t]{{0,8}}[\[(]?(?:\d{{4}}-\d\d-\d\d[T ])?\d\d?:\d\d(?::\d\d)?(?:[ ]?[AP]M)?[\])]?[ \t-]{{1,4}}<?({_NAME})>?:(?=[ \t]|\Z)"
 )
 _ADDRESSED = re.compile(
-    rf"(?m)(?:^|[>\"\n])[ \t]{{0,8}}(?:Hi|Hello|Hey|Dear|Good (?:morning|afternoon|evening)|Hallo|Liebe[rs]?|Guten Tag|Bonjour|Cher|Chère|Hola|Estimad[oa]|Querid[oa]|Ciao|Caro|Cara|Gentile|Olá|Prezad[oa]|Beste|Hej|Cześć)"
-    rf"(?: (?:Mr|Mrs|Ms|Dr|Prof|Herr|Frau|Herrn|Monsieur|Madame|Sr|Sra|Señora?|Signora?)\.?){{0,2}} ({_NAME})(?=[ ]?[,!\n:–—]|\Z)"
+    rf"(?m)(?:^|[>\"\n])[ \t]{{0,8}}(?:Hi|Hello|Hey|Dear|Good (?:morning|afternoon|evening)|Hallo|Liebe[rs]?|Guten Tag|Bonjour|Cher|Chère|Hola|Estimad[oa]|Querid[oa]|Ciao|Caro|Cara|Gentile|Egregio|Olá|Oi|Prezad[oa]|Car[oa]s?|Beste|Geachte|Dag|Hej|Cześć|Szanown[ya]|Drog[ia])"
+    rf"(?: (?:Mr|Mrs|Ms|Dr|Prof|Herr|Frau|Herrn|Monsieur|Madame|Sr|Sra|Señora?|[Ss]eñora?|[Ss]ignora?|[Ss]enhora?|mevrouw|meneer|heer|Pani?|Panie)\.?){{0,2}} ((?:{_PARTICLE}[ ]){{0,2}}{_NAME})(?=[ ]?[,!\n:–—]|\Z)"
 )
 _SIGNED = re.compile(
-    rf"(?mi:^[ \t>]{{0,8}}(?:best|kind|warm|many thanks|thanks|thank you|regards|(?:best|kind|warm(?:est)?) (?:regards|wishes)|cheers|sincerely|yours(?: sincerely| truly| faithfully)?|all the best|viele grüße|mit freundlichen grüßen|beste grüße|lg|mfg|cordialement|bien à vous|saludos|un saludo|atentamente|cordiali saluti|grazie|atenciosamente|groeten|met vriendelijke groet|hälsningar|mvh)[,.!]?[ ]?(?:\r?\n[ \t>]{{0,8}}){{1,3}}(?:--[ ]?\n)?)({_NAME})[ ]?(?=\r?\n|\Z)"
+    rf"(?mi:^[ \t>]{{0,8}}(?:best|kind|warm|many thanks|thanks|thank you|regards|(?:best|kind|warm(?:est)?) (?:regards|wishes)|cheers|sincerely|yours(?: sincerely| truly| faithfully)?|all the best|viele grüße|mit freundlichen grüßen|beste grüße|lg|mfg|cordialement|bien à vous|saludos|un saludo|atentamente|cordiali saluti|grazie|saluti|atenciosamente|abraços|um abraço|groeten|groetjes|pozdrawiam|z poważaniem|serdecznie pozdrawiam|salutations|met vriendelijke groet|hälsningar|mvh)[,.!]?[ ]?(?:\r?\n[ \t>]{{0,8}}){{1,3}}(?:--[ ]?\n)?)({_NAME})[ ]?(?=\r?\n|\Z)"
 )
 _TITLED = re.compile(
     rf"(?<!\w)(?:Mr|Mrs|Ms|Mx|Dr|Prof|Sir|Miss|Herrn?|Frau|Mme|Mlle|Monsieur|Madame|Señora?|Sr|Sra|Signora?|Dott|Ing|Rev|Hon|Capt|Sgt|Lt|Col)\.? (?:(?:Dr|Prof)\.? ){{0,2}}((?:{_PARTICLE}[ ]){{0,2}}{_NAME})"
@@ -200,7 +200,7 @@ _INTRODUCED = re.compile(
 # What the others need, in lower case, to be looked for at all.
 _GREETINGS = (
     "hi ", "hello ", "hey ", "dear ", "good ", "hallo ", "liebe", "guten ", "bonjour ", "cher", "chère ", "hola ", "estimad", "querid", "ciao ", "caro ", "cara ",
-    "gentile ", "olá ", "prezad", "beste ", "hej ", "cześć ",
+    "gentile ", "egregio ", "olá ", "oi ", "prezad", "beste ", "geachte ", "dag ", "hej ", "cześć ", "szanown", "drog",
 )  # fmt: skip
 _INTRODUCTIONS = (
     "name is", "name's", "name’s", "name:", "name was", "mein name", " called", "heiße", "appelle", "llamo", "chiamo", "meu nome", "-off-by", "c/o", "attn", "written by", "authored by", "reported by", "assigned to",

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from ..findings import Finding, PiiType
+from ..findings import SURE_THING, THING, Finding, PiiType
 from ..keys import is_label, is_sentence
 from .keyed_values import field
 
@@ -120,15 +120,17 @@ def _filled(text: str, start: int, end: int, separator: str) -> list[_Span]:
 
 
 def _field(text: str, label: _Span, value: _Span) -> Iterator[Finding]:
-    """Yield the value that its label makes personal, unless it is a heading or describes the field."""
+    """Yield the value that its label makes personal, unless it is a heading or describes the field; and the label."""
+    if is_label(text[slice(*label)]):
+        yield Finding(*label, THING, SURE_THING)
     for found in field(text, (text[slice(*label)],), *value):
         said = text[found.start : found.end]
-        if (_DIGIT.search(said) or not is_label(said)) and not (found.type in _IN_WORDS and is_sentence(said)):
+        is_heading = found.type is PiiType.PERSON and is_label(said)
+        if not is_heading and not (found.type in _IN_WORDS and is_sentence(said)):
             yield found
 
 
 _MOST_BARS = 3
-_DIGIT = re.compile(r"\d")
 _IN_WORDS = frozenset((PiiType.PERSON, PiiType.LOCATION, PiiType.ADDRESS))
 
 

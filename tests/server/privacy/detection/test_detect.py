@@ -150,6 +150,21 @@ def test_names_in_prose_are_found_by_the_model_and_by_a_given_name_without_it(
             [],
         ),
         ("被保険者：富竹 沙也加\nबीमित व्यक्ति: माधव यादव\nनिवास: 5 आहूजा, इलाहाबाद\n", ["富竹 沙也加", "माधव यादव"], []),
+        ("出席者：深田さあや、五条　市子。欠席：岩隈 アキラ。", ["深田さあや", "五条　市子", "岩隈 アキラ"], ["出席"]),
+        ("借主の木戸さゆりは不在。敬具\n有賀　英明\nお客様係", ["木戸さゆり", "有賀　英明"], ["お客様"]),
+        ("穂波みずき様は上越市 66-28-42へ。池 新兵衛さんも。", ["穂波みずき", "上越市 66-28-42", "池 新兵衛"], []),
+        ("皆様、お客様、受付のみなさん、神様。田中です。", [], ["皆", "客", "みな", "神"]),
+        ("नमस्ते अंकुर,\nपता: (92 पाण्डेय, सागर-740596)।", ["अंकुर"], []),
+        ("Presenti: Aroldo De Martini, Rita Bonavita e Lino Cornetta\n", ["Rita Bonavita", "Lino Cornetta"], []),
+        ("La inquilina Nerea Daza paga. Nací el 13 de mayo de 1959.", ["Nerea Daza", "13 de mayo de 1959"], []),
+        ("Geachte mevrouw van der Lede,\n", ["van der Lede"], []),
+        (
+            "Destinatário:\nRadija de Pierro\nColônia Vitor Pimenta, Graça, 04701-994 Vale Verde / PE\n",
+            ["Radija de Pierro"],
+            [],
+        ),
+        ("Agenda:\nQuarterly Review\nCustomer:\nAcme Holdings Ltd\n", [], ["Quarterly", "Acme"]),
+        ("naar Willy-Brandt-Allee 9/1, 4641 KK, Venebrugge", ["Willy-Brandt-Allee 9/1"], []),
     ],
 )
 def test_forms_that_people_fill_in_show_their_labels_and_none_of_their_values(
