@@ -170,7 +170,7 @@ def _phrases(text: str) -> re.Pattern[str]:
 _NEVER = re.compile(
     r"\b(?:count|limit|type|kind|expires|expiry|expiration|ttl|length|max|min|usage|policy|bucket|hint|reset|enabled|disabled|"
     r"verified|valid|status|format|version|size|rate|total|used|index|path|file|dir|uri|url|link|href|required|regex|pattern|"
-    r"field|column|label|algorithm|class|method|schema|placeholder|at|budget|timeout|prefix|suffix|source|tokens)\Z"
+    r"field|column|label|algorithm|class|method|schema|placeholder|at|budget|timeout|prefix|suffix|source|tokens|decision|reason|mode)\Z"
     r"|\A(?:is|has|max|min|num|total|count|n(?! (?:de|cart|tarj|kart|tel|cel))|show|hide|allow|use|enable|disable|require)\b"
 )
 """Keys that never name something personal, whatever they contain: `token_count`, `is_email`, `password_policy`."""
@@ -185,6 +185,9 @@ _PLACE_OF_BIRTH = re.compile(
 )
 # `Billing address: Jane Doe`, with the street on the next line.
 _BEGINS_WITH_NAME = re.compile(r"\b(?:billing|shipping|delivery|mailing|postal)\b")
+_SUPPLIERS = frozenset("issuer vendor supplier merchant partner".split())
+_PARTIES = _SUPPLIERS | frozenset("seller buyer customer client payee sprzedawca nabywca".split())
+"""What a company may be too: below these, one that is called so is no person."""
 _GENERIC_KEYS = frozenset(
     "value values val text content number data v raw formatted primary canonical national international".split()
 )
@@ -283,6 +286,7 @@ _AFTER_NAME = frozenset("mba phd md dds dvm cpa msc bsc jr sr ii iii iv bed beng
 _COMPANY = re.compile(
     r"(?i)\b(?:inc|llc|ltd|gmbh|corp|corporation|company|co|ag|kg|sa|srl|plc|group|holdings?|bank|university|school|hospital|department|"
     r"team|services?|solutions|systems|technologies|foundation|institute|hotel|restaurant|store|shop|bv|oy|pty|sarl|sas|ug|ohg|kgaa)\b"
+    r"|\b(?:s\.a|b\.v|n\.v|s\.r\.l|s\.p\.a|s\.r\.o|sp\. z o\. ?o)\.?\Z"
 )
 _LONGEST_NAME, _MOST_WORDS = 80, 6
 
@@ -314,6 +318,8 @@ def person(key: str, parent: str, value: str) -> FieldVerdict | None:
     if not key.isascii() and _names_people(key):
         return FieldVerdict(PiiType.PERSON, _SURE) if _named(value) and not _COMPANY.search(value) else None
     words = set(key.split())
+    if words & _SUPPLIERS and _COMPANY.search(value):
+        return None
     said = value.rstrip(".!")
     if not _NAME_KEYS.search(key) and (said.lower() in _STATES or _is_program(key, said)):
         return None
@@ -426,7 +432,7 @@ _EITHER_GENDER = re.compile(r"[*:/_(]-?in(?:nen)?\)?(?=\Z|[\s_-])")
 _KEY_WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\W\d_A-Za-z]+")
 KEYS_OF_THINGS = frozenset(
     "price prices unit_price unitprice list_price sku brand qty quantity color colour stock in_stock instock currency weight upc "
-    "ean asin isbn manufacturer barcode rating runtime image_url thumbnail cuisine genre capacity voltage material price_cents".split()
+    "ean asin isbn manufacturer barcode rating runtime image_url thumbnail cuisine genre capacity voltage material price_cents price_unit price_subtotal subtotal line_total".split()
 )
 """Keys beside a `name` that show that it is not a person's, in lower case."""
 
@@ -448,7 +454,7 @@ class KeyJudge:
         if key in _GENERIC_KEYS and parent:
             # `phones: [{"number": …}]`: the parent names the field.
             key, parent = parent, grandparent
-        self._key = key if key.count(" ") < _MAX_KEY_WORDS else ""
+        self._key = key if key.count(" ") < _MAX_KEY_WORDS and parent != _ROLE_OF_CLOUD else ""
         self._parent = parent
         self._heading = in_words(path[-1]) if path else ""
         self._rule = rule_for(key) if self._key else None
@@ -472,10 +478,20 @@ class KeyJudge:
         return person(self._key, self._parent, value)
 
 
+_ROLE_OF_CLOUD = "session issuer"
+"""Whom logs of clouds call so is a role, not a person."""
+
+
+def names_role_of_cloud(path: Sequence[str]) -> bool:
+    """Return whether a key stands below one whose values speak about a role of a cloud."""
+    return len(path) > 1 and in_words(path[-2]) == _ROLE_OF_CLOUD
+
+
 def names_product(path: Sequence[str], value: str) -> bool:
     """Return whether a key says that its value is the name of a product, a company or a program: `brand`, `agent`."""
     key = in_words(path[-1]) if path else ""
-    return key.removesuffix(" name") in _PRODUCTS or _is_program(key, value.rstrip(".!"))
+    named = key.removesuffix(" name")
+    return named in _PRODUCTS or (named in _PARTIES and is_company(value)) or _is_program(key, value.rstrip(".!"))
 
 
 def _is_program(key: str, value: str) -> bool:

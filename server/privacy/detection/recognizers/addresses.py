@@ -97,6 +97,12 @@ _CODE = re.compile(
 )
 
 
+# 58-100 Świdnica, alone on its line: the code of Poland
+_POLISH_LINE = re.compile(
+    r"(?m)^[ \t]{0,40}(\d{2}-\d{3}) ([^\W\d_a-z][^\W\d_]{2,24}(?:[ -][^\W\d_]{2,24}){0,2})[ \t]{0,8}$"
+)
+
+
 def addresses(text: str) -> Iterator[Finding]:
     """Yield streets with numbers, boxes, and the places and codes that stand with them."""
     if not has_digit(text):
@@ -128,6 +134,9 @@ def addresses(text: str) -> Iterator[Finding]:
             yield from _after(text, match.end())
     for match in _PLACE_AND_CODE.finditer(text):
         yield Finding(*match.span(), PiiType.ADDRESS, 0.7)
+    for match in _POLISH_LINE.finditer(text):
+        yield Finding(*match.span(1), PiiType.ZIP, 0.65)
+        yield Finding(*match.span(2), PiiType.LOCATION, 0.65)
     for match in _POSTCODE.finditer(text):
         yield Finding(*match.span(), PiiType.ZIP, 0.6)
 

@@ -23,11 +23,13 @@ from ..keys import (
     label_at_end,
     looks_like_full_name,
     names_product,
+    names_role_of_cloud,
     names_several,
 )
 from ..scripts import holds
 
 _QUOTES = "\"'`"
+_SURELY_THING = 0.9
 
 
 def field(text: str, path: Sequence[str], start: int, end: int) -> Iterator[Finding]:
@@ -44,6 +46,8 @@ def field(text: str, path: Sequence[str], start: int, end: int) -> Iterator[Find
     verdict = judge(path, text[start:end])
     if verdict is not None:
         yield Finding(start, end, verdict.type, verdict.score)
+    elif end > start and names_role_of_cloud(path):
+        yield Finding(start, end, THING, _SURELY_THING)
     elif end > start and names_product(path, text[start:end]):
         yield Finding(start, end, THING, SURE_THING)
 
@@ -108,6 +112,13 @@ _OPENERS = frozenset(("", "|", ">", "|-", ">-", "|+"))
 _DEEPEST = 16
 
 
+# What programs write into mails and requests about themselves: none of their words is a name.
+_TRACE = re.compile(
+    r"(?mi)^(?:Received|User-Agent|X-Mailer|X-Sieve|X-Virus-[\w-]{1,20}|MIME-Version|Authentication-Results|Received-SPF):[ \t]([^\n]{0,1000}(?:\n[ \t][^\n]{0,1000}){0,20})"
+)
+_TRACE_WORD = re.compile(r"(?<![^\s(\[=;])[A-Za-z][\w.+:/-]{0,80}(?![\w@.+:/-])")
+
+
 def lines(text: str) -> Iterator[Finding]:
     """Yield the values that the keys before them make personal."""
     if "..." in text:
@@ -115,6 +126,9 @@ def lines(text: str) -> Iterator[Finding]:
             yield from field(text, (match[1],), *match.span(2))
     if ":" not in text and "：" not in text:
         return
+    for header in _TRACE.finditer(text):
+        for word in _TRACE_WORD.finditer(text, *header.span(1)):
+            yield Finding(*word.span(), THING, _SURELY_THING)
     yield from _nested(text)
     done = 0
     for match in _INLINE.finditer(text):
@@ -174,7 +188,12 @@ _NOTATIONS = (
         ("'", '"'),
     ),
     # level=warn user=jane, &user=jane, (name=Jane), MAIL=… ; the value ends at a space or a separator
-    (re.compile(rf"(?<![\w.-])({_VARIABLE})[ ]?=[ ]?([^\s,;&)(\"'|<>]{{2,512}}+)(?![(\[])"), ("=",)),
+    (
+        re.compile(
+            rf"(?<![\w.-])({_VARIABLE})[ ]?=[ ]?((?:(?!\\[nr][\w.-]{{1,40}}[ ]?[=:])[^\s,;&)(\"'|<>]){{2,512}}+)(?![(\[])"
+        ),
+        ("=",),
+    ),
     # --user jane, --password="…"
     (re.compile(rf"(?<![\w-])--?([A-Za-z][\w-]{{1,40}})[ =]({_SINGLE}|{_DOUBLE}|[^\s\"'-]\S{{1,255}})"), ("-",)),
     # curl -H 'X-Api-Key: …', ["Cookie: sid=…"]
@@ -280,8 +299,15 @@ def _one_level(text: str, quotes: _Quotes) -> Iterator[Finding]:
                 yield from field(text, _keys_to(enclosing, pending), number.start(), number.end())
             continue
         if pending or (enclosing and enclosing[-1][0] == "["):
+            is_thing = pending == "name" and names_thing(text, inside, closes)
+            if is_thing:
+                yield Finding(inside, closes, THING, SURE_THING)
             for found in field(text, _keys_to(enclosing, pending), inside, closes):
-                if found.type != PiiType.PERSON or found.score > LIKELY or not names_thing(text, inside, closes):
+                if (
+                    found.type != PiiType.PERSON
+                    or found.score > LIKELY
+                    or not (is_thing or names_thing(text, inside, closes))
+                ):
                     yield found
             yield from _typed(text, quotes, index, pending)
         next_is_key = _starts_key(text, quotes, index + 1)

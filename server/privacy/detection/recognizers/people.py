@@ -24,8 +24,10 @@ _IP_LITERAL = re.compile(r"\[(?:\d{1,3}\.){3}\d{1,3}\]")
 # An address in form only: who fetches code by SSH, and the identifiers of messages.
 _NO_PERSON = frozenset(("git", "hg", "svn"))
 _MESSAGE_ID = re.compile(
-    r"(?i)(?:message-id|in-reply-to|references|content-id|msgid)[\"']?\s{0,4}[:=]\s{0,4}[\"']?<?\Z"
+    r"(?i)(?:message-id|in-reply-to|references|content-id|msgid)[\"']?\s{0,4}[:=][^\n:]{0,300}\Z|\bid <\Z"
 )
+_IDENTIFIER_STARTS = re.compile(r"<[^\s<>@]{0,80}\Z")
+_LONGEST_HEADER = 400
 
 
 def emails(text: str) -> Iterator[Finding]:
@@ -45,8 +47,10 @@ def emails(text: str) -> Iterator[Finding]:
             score = 0.7
         if text[start : at.start()] in _NO_PERSON and text.startswith((":", "/"), domain.end()):
             continue
-        if _MESSAGE_ID.search(text, max(0, start - 24), start):
-            continue
+        if identified := _IDENTIFIER_STARTS.search(text, max(0, start - 80), start):
+            opens = identified.start() + 1
+            if _MESSAGE_ID.search(text, max(0, opens - _LONGEST_HEADER), opens):
+                continue
         yield Finding(start, domain.end(), PiiType.EMAIL, score)
 
 
@@ -174,6 +178,7 @@ _FULL_NAME = rf"{_NAME_WORD}(?:[ ](?:{_PARTICLE}[ ]){{0,2}}{_NAME_WORD}){{1,3}}"
 _BESIDE_MAIL = re.compile(
     r"(?m)(?:^|[:;,(>]|(?<=\bby)|(?<=\bto)|(?<=\bfrom)|(?<=\bcc))[ \t]{0,8}[\"']?((?:[^\W\d_][\w.'’-]{0,30}[ ,]{1,2}){0,4}[^\W\d_][\w.'’-]{0,30})[\"']?[ ]{0,2}(?:<|\(|\[|&lt;)"
 )
+_NO_LAST_NAMES = SMALL | {"id"}
 _INLINE_MAIL = re.compile(rf"(?<!\w)({_FULL_NAME})[ ]{{0,2}}(?:<|\(|\[|&lt;)")
 _OPENS = re.compile(r"(?:<|\(|\[|&lt;)(?=[\w.+%'-]{1,64}@)")
 _LONGEST_BESIDE = 200
@@ -237,7 +242,11 @@ def people(text: str) -> Iterator[Finding]:
     if "@" in text:
         for match in _beside_mails(text):
             said = match[1].lower()
-            if said not in _NO_NAMES and not EVERYDAY.issuperset(said.split()) and said.split()[-1] not in SMALL:
+            if (
+                said not in _NO_NAMES
+                and not EVERYDAY.issuperset(said.split())
+                and said.split()[-1] not in _NO_LAST_NAMES
+            ):
                 yield Finding(*match.span(1), PiiType.PERSON, 0.8)
     lower = lowered(text)
     for match in _SPEAKER.finditer(text) if ":" in text else ():

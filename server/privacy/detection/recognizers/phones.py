@@ -25,6 +25,11 @@ _WORD_IN_OTHER_SCRIPT = re.compile(
     r"(?i)\b(?:номер\w{0,2}|телефон\w{0,3}|тел|моб\w{0,10}|звони\w{1,3}|नऽबर|फओन|फॲओन|ओबआइल|الرقم|هاتف\w{0,3}|رقم|الجوال|\w{0,8}(?:电话|手机|致电|電話|携帯|전화|연락처|휴대폰)\w{0,4}|\w{0,8}(?:手|携|電|电))"
     r"\W{0,6}(?:[\w']{1,16}\W{1,4}){0,4}\Z"
 )
+# Of what else numbers are said: invoice_number: 42183017
+_OTHER_NUMBER = re.compile(
+    r"(?i)\b(?:invoice|order|ticket|case|part|model|serial|item|article|contract|reference|document|tracking|shipment|batch|lot|version|line|page|booking|"
+    r"factura|facture|fattura|fatura|faktura|faktury|commande|pedido|ordine|zamówienia) (?:number|nr|num[eé]ro|numer)\W{0,6}\Z"
+)
 _NEAR_WORD = re.compile(
     r"(?i)(?:phone|\bph|tel|cell|mobile|fax|whatsapp|call|telefon\w*|handy|mobil)\W{0,6}(?:\w{1,16}\W{1,4}){0,2}\Z"
 )
@@ -58,7 +63,9 @@ _CELL_BEFORE = re.compile(r"[^\W\d](?:[,;\t]| ?\| ?)\Z")
 _SURE_IN_CELL = 9
 # next of kin: Jane Roe, 555 0144
 _NAME_BEFORE = re.compile(r"(?:[:;(] (?:[^\W\d_][\w'’-]{0,24} ){1,3}[^\W\d_][\w'’-]{0,24},|(?:さん|様|氏)[、,]?) ?\Z")
-_KEY = re.compile(r"([^\W\d][\w.-]{1,40})[\"']?\s{0,4}[:=]\s{0,4}[\"'(]?\Z")
+_KEY = re.compile(
+    r"((?:[^\W\d]\w{2,20}[ ](?=(?i:number|num|nr)\b))?[^\W\d][\w.-]{1,40})[\"']?\s{0,4}[:=]\s{0,4}[\"'(]?\Z"
+)
 _BAR_BEFORE = re.compile(r"(?:[|•·●◆/–—]|\A)\s{0,4}\Z")
 _BAR_AFTER = re.compile(r"\s{0,4}(?:[|•·●◆/–—]|\Z)")
 
@@ -116,7 +123,7 @@ def _score(main: str, digits: int, before: str, *, worded: bool) -> float:
         return 0.9 if digits >= 9 or _exists(main, "") else 0.0
     worded = (
         worded
-        or _WORD.search(before) is not None
+        or (_WORD.search(before) is not None and not _OTHER_NUMBER.search(before))
         or (not before.isascii() and _WORD_IN_OTHER_SCRIPT.search(before) is not None)
     )
     if any(form.fullmatch(main) for form in _NATIONAL) and not _IN_NUMBERS.search(before) and (digits >= 9 or worded):

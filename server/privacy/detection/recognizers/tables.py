@@ -358,5 +358,7 @@ def _rows(text: str) -> Iterator[Finding]:
         cells = list(_CELL.finditer(text, start, min(end, start + 100_000)))
         if cells and all(cell[1] == "th" for cell in cells):
             headings = [cell[2] for cell in cells]
+            for cell in cells:
+                yield Finding(*cell.span(2), THING, SURE_THING)
         elif headings and len(cells) == len(headings):
             yield from columns(text, headings, [cell.span(2) for cell in cells])

@@ -165,6 +165,30 @@ def test_names_in_prose_are_found_by_the_model_and_by_a_given_name_without_it(
         ),
         ("Agenda:\nQuarterly Review\nCustomer:\nAcme Holdings Ltd\n", [], ["Quarterly", "Acme"]),
         ("naar Willy-Brandt-Allee 9/1, 4641 KK, Venebrugge", ["Willy-Brandt-Allee 9/1"], []),
+        ('{"authorization.acme.io/decision": "allow", "authorization_mode": "RBAC"}', [], ["allow", "RBAC"]),
+        ("Invoice number: 42183017\nOrder no: 42183018\n", [], ["42183017"]),
+        ("aws_access_key_id = QX7-ID\\naws_secret_access_key = QX7-KEY", ["QX7-ID"], ["aws_secret"]),
+        (
+            "References: <4f1a@mx.acme.org>\n <9c2b$3@mx.acme.org>\nMessage-Id: <7oh6b1$u34@acme.org>\nCc: <ottilie@acme.org>\n",
+            ["ottilie@acme.org"],
+            ["4f1a", "9c2b", "u34"],
+        ),
+        (
+            "Received: from mx1 (Cyrus v2.2)\n by mx.acme.org with ESMTP id <IG6@acme.org>\n for <ottilie@acme.org>\n",
+            ["ottilie@acme.org"],
+            ["Cyrus", "ESMTP", "IG6"],
+        ),
+        (
+            "User-Agent: Mozilla Thunderbird 1.0\nX-Sieve: CMU Sieve 2.2\nFrom: Petra Varga <p@acme.org>\n",
+            ["Petra Varga", "p@acme.org"],
+            ["Mozilla", "Sieve"],
+        ),
+        (
+            '{"sessionIssuer": {"type": "Role", "userName": "DeployRole"}, "userName": "ovarga"}',
+            ["ovarga"],
+            ["DeployRole"],
+        ),
+        ("Adres: Leśna 7\n       58-100 Świdnica\n", ["58-100", "Świdnica"], []),
     ],
 )
 def test_forms_that_people_fill_in_show_their_labels_and_none_of_their_values(
@@ -183,6 +207,9 @@ def test_headings_of_tables_and_words_in_capitals_are_no_names_to_the_model(bala
         "WANTS BINS SENT OUT",
         "Guten Tag,\nIhr Service Team\n",
         "Release: Jammy Jellyfish\nFix Race Condition in Job Queue\n",
+        "<tr><th>Updated Date</th><th>Acquiring Institution</th></tr><tr><td>May 31, 2013</td><td>none</td></tr>",
+        '{"issuer": "Oakfield Web Services, Inc.", "partner_name": "Koolblau B.V.", "partner": "Oakfield Holdings Ltd"}',
+        '[{"name": "Oakfield Simple Storage", "price_unit": 0.01}, {"name": "Mario Kart 7", "price_subtotal": 44.99}]',
     ):
         assert found(balanced, text) == [], text
 
