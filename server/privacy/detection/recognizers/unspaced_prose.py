@@ -130,8 +130,8 @@ def unspaced_prose(text: str) -> Iterator[Finding]:
         return
     for match in _FULL_WIDTH_LABEL.finditer(text):
         yield from field(text, (match[1],), *match.span(2))
-        if names_several(match[1]):
-            yield from several(text, match.start(2), _LIST_ENDS.search(text, match.end(2)).start())
+        if names_several(match[1]) and (ends := _LIST_ENDS.search(text, match.end(2))):
+            yield from several(text, match.start(2), ends.start())
     if _HAN_RUN.search(text):
         is_japanese = re.search(f"[{KANA}]", text) is not None
         yield from _japanese(text) if is_japanese else _chinese(text)
