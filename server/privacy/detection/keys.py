@@ -71,9 +71,13 @@ def _address(value: str) -> bool:
 
 def _address_line(value: str) -> bool:
     """Judge a line of a postal address whose label says no more than which line it is, as of a program: no sentence."""
-    words = value.split()
-    return _address(value) and (
-        value[0].isdigit() or all(_digits(word) or not word[0].islower() or len(word) <= 3 for word in words)
+    return _address(value) and not is_sentence(value)
+
+
+def is_sentence(value: str) -> bool:
+    """Return whether longer words of a value begin with small letters, as no name and few addresses have them."""
+    return not value[0].isdigit() and any(
+        word[0].islower() and len(word) > 3 and not _digits(word) for word in value.split()
     )
 
 
@@ -166,8 +170,8 @@ def _phrases(text: str) -> re.Pattern[str]:
 _NEVER = re.compile(
     r"\b(?:count|limit|type|kind|expires|expiry|expiration|ttl|length|max|min|usage|policy|bucket|hint|reset|enabled|disabled|"
     r"verified|valid|status|format|version|size|rate|total|used|index|path|file|dir|uri|url|link|href|required|regex|pattern|"
-    r"field|column|label|algorithm|class|method|schema|placeholder|at|budget|timeout|prefix|suffix|source|tokens)\Z"
-    r"|\A(?:is|has|max|min|num|total|count|n(?! (?:cart|tarj|kart|tel|cel))|show|hide|allow|use|enable|disable|require)\b"
+    r"field|column|label|algorithm|class|method|schema|placeholder|at|budget|timeout|prefix|suffix|source|tokens|decision|reason|mode)\Z"
+    r"|\A(?:is|has|max|min|num|total|count|n(?! (?:de|cart|tarj|kart|tel|cel))|show|hide|allow|use|enable|disable|require)\b"
 )
 """Keys that never name something personal, whatever they contain: `token_count`, `is_email`, `password_policy`."""
 
@@ -181,6 +185,9 @@ _PLACE_OF_BIRTH = re.compile(
 )
 # `Billing address: Jane Doe`, with the street on the next line.
 _BEGINS_WITH_NAME = re.compile(r"\b(?:billing|shipping|delivery|mailing|postal)\b")
+_SUPPLIERS = frozenset("issuer vendor supplier merchant partner".split())
+_PARTIES = _SUPPLIERS | frozenset("seller buyer customer client payee sprzedawca nabywca".split())
+"""What a company may be too: below these, one that is called so is no person."""
 _GENERIC_KEYS = frozenset(
     "value values val text content number data v raw formatted primary canonical national international".split()
 )
@@ -223,6 +230,7 @@ _NAME_KEYS, _PERSON_KEYS = _phrases(_LATIN["names of people"]), _phrases(_LATIN[
 _LOCAL_NAME_KEYS, _LOCAL_NEVER, _LOCAL_PLACE_OF_BIRTH = (
     _phrases(_LOCAL[each]) for each in ("names of people", "never", "place of birth")
 )
+_SEVERAL_PEOPLE = _phrases(_LOCAL["several people"])
 _PERSON_WORDS, _NOT_PEOPLE, _PRODUCTS = (
     frozenset(_LATIN[f"words for {each}"].split()) for each in ("people", "things", "products")
 )
@@ -251,7 +259,7 @@ def _names_people(key: str) -> bool:
 
 
 _NAME_BESIDE_ROLE = "name|namen|nachname|vorname|nom|nombre|nome|naam|nazwisko|imie|adi|isim|jmeno|prijmeni|nev|neve|nume|namn|navn|nimi|ime|ten|nama"
-_OF_ROLE = "des|der|de|del|de la|de l|du|della|dello|dell|do|da|van|van de|av|af"
+_OF_ROLE = "of|of the|des|der|de|del|de la|de l|du|della|dello|dell|do|da|van|van de|av|af"
 _ROLES = "|".join(sorted({word.replace("_", " ") for word in _LATIN["roles"].split()}, key=len, reverse=True))
 _ROLE_KEY = re.compile(
     rf"\A(?:(?:{_NAME_BESIDE_ROLE}) (?:(?:{_OF_ROLE}) )?)?(?:{_ROLES})(?: ?(?:in|innen|s|es|n|en|e|er|i|y|a|lar|ler))?(?: ?(?:{_NAME_BESIDE_ROLE}))?\Z"
@@ -259,7 +267,8 @@ _ROLE_KEY = re.compile(
 
 
 @lru_cache(maxsize=8192)
-def _is_role(key: str) -> bool:
+def is_role(key: str) -> bool:
+    """Return whether a key, in words, is what a person is to somebody: `tenant`, `inquilina`."""
     return _ROLE_KEY.search(key) is not None
 
 
@@ -277,6 +286,7 @@ _AFTER_NAME = frozenset("mba phd md dds dvm cpa msc bsc jr sr ii iii iv bed beng
 _COMPANY = re.compile(
     r"(?i)\b(?:inc|llc|ltd|gmbh|corp|corporation|company|co|ag|kg|sa|srl|plc|group|holdings?|bank|university|school|hospital|department|"
     r"team|services?|solutions|systems|technologies|foundation|institute|hotel|restaurant|store|shop|bv|oy|pty|sarl|sas|ug|ohg|kgaa)\b"
+    r"|\b(?:s\.a|b\.v|n\.v|s\.r\.l|s\.p\.a|s\.r\.o|sp\. z o\. ?o)\.?\Z"
 )
 _LONGEST_NAME, _MOST_WORDS = 80, 6
 
@@ -284,6 +294,11 @@ _LONGEST_NAME, _MOST_WORDS = 80, 6
 def is_name_key(key: str) -> bool:
     """Return whether a key, in words, names people whatever is around it."""
     return _NAME_KEYS.search(key) is not None if key.isascii() else _names_people(key)
+
+
+def names_several(key: str) -> bool:
+    """Return whether a key as it stands in a text has a list of people below it: `Present`, `出席者`."""
+    return _SEVERAL_PEOPLE.search(in_words(key)) is not None
 
 
 def is_company(name: str) -> bool:
@@ -303,6 +318,8 @@ def person(key: str, parent: str, value: str) -> FieldVerdict | None:
     if not key.isascii() and _names_people(key):
         return FieldVerdict(PiiType.PERSON, _SURE) if _named(value) and not _COMPANY.search(value) else None
     words = set(key.split())
+    if words & _SUPPLIERS and _COMPANY.search(value):
+        return None
     said = value.rstrip(".!")
     if not _NAME_KEYS.search(key) and (said.lower() in _STATES or _is_program(key, said)):
         return None
@@ -318,7 +335,7 @@ def person(key: str, parent: str, value: str) -> FieldVerdict | None:
             if _named(value) and not is_machine and not _COMPANY.search(value)
             else None
         )
-    if _is_role(key) and any(word[0].isupper() or _uncased(word[0]) for word in value.split()):
+    if is_role(key) and any(word[0].isupper() or _uncased(word[0]) for word in value.split()):
         return FieldVerdict(PiiType.PERSON, 0.8) if not _COMPANY.search(value) else None
     if key.rpartition(" ")[2] in _PERSON_WORDS - _ROLES_OF_MACHINES and looks_like_full_name(value):
         return FieldVerdict(PiiType.PERSON, LIKELY)
@@ -415,7 +432,7 @@ _EITHER_GENDER = re.compile(r"[*:/_(]-?in(?:nen)?\)?(?=\Z|[\s_-])")
 _KEY_WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\W\d_A-Za-z]+")
 KEYS_OF_THINGS = frozenset(
     "price prices unit_price unitprice list_price sku brand qty quantity color colour stock in_stock instock currency weight upc "
-    "ean asin isbn manufacturer barcode rating runtime image_url thumbnail cuisine genre capacity voltage material price_cents".split()
+    "ean asin isbn manufacturer barcode rating runtime image_url thumbnail cuisine genre capacity voltage material price_cents price_unit price_subtotal subtotal line_total".split()
 )
 """Keys beside a `name` that show that it is not a person's, in lower case."""
 
@@ -437,7 +454,7 @@ class KeyJudge:
         if key in _GENERIC_KEYS and parent:
             # `phones: [{"number": …}]`: the parent names the field.
             key, parent = parent, grandparent
-        self._key = key if key.count(" ") < _MAX_KEY_WORDS else ""
+        self._key = key if key.count(" ") < _MAX_KEY_WORDS and parent != _ROLE_OF_CLOUD else ""
         self._parent = parent
         self._heading = in_words(path[-1]) if path else ""
         self._rule = rule_for(key) if self._key else None
@@ -461,10 +478,20 @@ class KeyJudge:
         return person(self._key, self._parent, value)
 
 
+_ROLE_OF_CLOUD = "session issuer"
+"""Whom logs of clouds call so is a role, not a person."""
+
+
+def names_role_of_cloud(path: Sequence[str]) -> bool:
+    """Return whether a key stands below one whose values speak about a role of a cloud."""
+    return len(path) > 1 and in_words(path[-2]) == _ROLE_OF_CLOUD
+
+
 def names_product(path: Sequence[str], value: str) -> bool:
     """Return whether a key says that its value is the name of a product, a company or a program: `brand`, `agent`."""
     key = in_words(path[-1]) if path else ""
-    return key.removesuffix(" name") in _PRODUCTS or _is_program(key, value.rstrip(".!"))
+    named = key.removesuffix(" name")
+    return named in _PRODUCTS or (named in _PARTIES and is_company(value)) or _is_program(key, value.rstrip(".!"))
 
 
 def _is_program(key: str, value: str) -> bool:
@@ -524,7 +551,7 @@ def _with_lost_letters(said: str) -> str:
         return _words_of(said)
     for letters in product(_MAY_BE_LOST if lost == 1 else _VOWELS, repeat=lost):
         words = _words_of(_filled(said, letters))
-        if _is_role(words) or is_name_key(words) or (lost == 1 and rule_for(words) is not None):
+        if is_role(words) or is_name_key(words) or (lost == 1 and rule_for(words) is not None):
             return words
     return _words_of(said)
 

@@ -22,7 +22,7 @@ UNSPACED = f"{HAN}{KANA}\u0e01-\u0e4e"
 """Letters of scripts that put no space between words."""
 
 _MARKED = re.compile(
-    "[\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0eff\u200c\u200d\uff0b\uff0d\uff10-\uff19\uff20-\uff3a\uff41-\uff5a]"
+    "[\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0eff\u200c\u200d\u3000\uff0b\uff0d\uff10-\uff19\uff20-\uff3a\uff41-\uff5a]"
 )
 # Of a vowel sign of Devanagari the letter of the same vowel, so that words stay different; of other marks any letter.
 _VOWELS = {
@@ -35,7 +35,7 @@ _LETTERS: dict[int, int] = {
     for mark in (*range(0x0610, 0x0660), 0x0670, *range(0x0900, 0x0F00))
     if unicodedata.category(chr(mark)).startswith("M")
 }
-_LETTERS.update({0x200C: ord("ऽ"), 0x200D: ord("ऽ")})
+_LETTERS.update({0x200C: ord("ऽ"), 0x200D: ord("ऽ"), 0x3000: ord(" ")})
 _LETTERS.update(
     {
         wide: wide - 0xFEE0

@@ -29,7 +29,7 @@ _SURE_ENGLISH = frozenset(
     "Avenue Ave Boulevard Blvd Circle Court Ct Crescent Drive Dr Highway Hwy Lane Ln Parkway Pkwy Place Road Rd Square Street St Terrace Way".split()
 )
 _WORD = r"[^\W\d_][\w'’.-]{0,24}"
-_CAPITAL = r"(?:[A-ZÀ-ÖØ-ÞĀŁŚŠŽČĐ][\w'’.-]{0,24}|[a-z]{1,3}['’][A-ZÀ-Þ][\w'’-]{1,24}|d[aeiou]s?|de[lrn]?|l[aeo]s?|von|van|der|den|zu[rm]?|am|im|of|the|und|y|e|i|\d{1,2}(?:st|nd|rd|th))"
+_CAPITAL = r"(?:[A-ZÀ-ÖØ-ÞĀŁŚŠŽČĐŻŹĆŃŘŤĎĽĞİŞȚȘŐŰ][\w'’.-]{0,24}|[a-z]{1,3}['’][A-ZÀ-Þ][\w'’-]{1,24}|d[aeiou]s?|de[lrn]?|l[aeo]s?|von|van|der|den|zu[rm]?|am|im|of|the|und|y|e|i|\d{1,2}(?:st|nd|rd|th))"
 _UNIT = r"(?:[ ,\n]{1,3}(?:Apt|Apartment|Suite|Ste|Unit|Floor|Flat|Room|Rm|Bldg|Building|No|Nr|Stiege|Top|Piso|Apto|Etage|Puerta|Escalera|Appartamento|Interno|Piano|#)\.?[ ]?[\w-]{1,8})?"
 _NUMBER_FIRST = re.compile(
     rf"(?<![\w.,:/#$€£%-])\d{{1,6}}[A-Za-z]?(?:[-/]\d{{1,5}})?,? (?:[NSEW]{{1,2}}\.? )?(?:[^\W\d_a-z][\w'’.-]{{0,24}}[ -]){{1,4}}({'|'.join(sorted((*_ENGLISH, *map(str.upper, _SURE_ENGLISH)), key=len, reverse=True))})\b\.?(?: [NSEW]{{1,2}}\b)?{_UNIT}"
@@ -40,7 +40,7 @@ _BEFORE_NUMBER = re.compile(
 _LONGEST_BEFORE_NUMBER = 12
 _WORD_FIRST = re.compile(
     rf"(?<![\w])(?:Rue|Avenue|Av\.|Boulevard|Bd|Place|Chemin|Allée|Impasse|Quai|Calle|C/|Avenida|Avda\.?|Plaza|Paseo|Carrer|Camino|Camiño|Ronda|Rúa|Via|Viale|Piazza|Corso|Vicolo|Largo|Rua|Travessa|Praça|Praia|Estrada|Rodovia|Condomínio|Vale|Campo|Colônia|Viaduto|Esplanada|Parque|Jardim|Residencial|Quadra|Vila|Viela|Ladeira|Loteamento|Morro|Passarela|Pátio|Recanto|Setor|Sítio|Trecho|Trevo|Distrito|Fazenda|Lago|Lagoa|Núcleo|Conjunto|Favela|Feira|Estação|Chácara|Aeroporto|Área|Ulica|ulica|ul\.|al\.|[Aa]leja|[Pp]lac|[Ss]kwer|[Rr]ondo|[Oo]siedle|Trg|Strada|Stretto|Rotonda|Incrocio|Canale|Salita|Lungomare|Str\.|Bulevardul|Calea|Contrada|Borgo|Calzada|Cañada|Prolongación|Pasaje|Pasadizo|Urbanización|Vial|Callejón|Andador|Privada|Circuito|Cerrada|Eje|Retorno|Viaducto|Periférico|Rambla|Cuesta|Alameda|Glorieta|Acceso|Bulevar|Corredor|Diagonal|Peatonal|Vereda|Ampliación|Continuación|pl\.|os\.|Náměstí|Phố|Đường|Jalan|Jl\.|Gran Vía|Strasse|Straße|Am|An der|Auf der|Zum|Zur|Im)"
-    rf" (?:{_CAPITAL} ){{0,5}}{_CAPITAL},?(?: n[º°o]\.?)? \d{{1,5}}(?:[-/ ]?[A-Za-z0-9]{{1,3}}\b)?(?!\w){_UNIT}"
+    rf" (?:{_CAPITAL} ){{0,5}}{_CAPITAL}(?:,?(?: n[º°o]\.?)? \d{{1,5}}(?:[-/ ]?[A-Za-z0-9]{{1,3}}\b)?(?!\w){_UNIT}|(?=, [^,\n]{{2,40}}, ?\d{{5}}-?\d{{3}} ))"
 )
 _NUMBER_THEN_WORD = re.compile(
     rf"(?<![\w.,:/-])\d{{1,5}}(?: ?(?:bis|ter|[A-Z]))?,? (?i:rue|avenue|av\.|boulevard|bd|place|chemin|allée|impasse|quai|route|cours|square|passage) (?:{_CAPITAL}[ -]){{0,5}}{_CAPITAL}{_UNIT}"
@@ -57,11 +57,14 @@ _DOUBTFUL_ENDS = re.compile(
 _EXPECTED = re.compile(
     r"(?i)(?:\b(?:an|an die|an den|naar|moet naar|op|adres|adresse|anschrift|wohnt|woont|in de|aan de|in der|address|to|at|unter|zur|zum|bestellt|paket):? ?(?:die |den |de |het )?|\A|[\n\"=])\Z"
 )
-_COMPOUND_ENDS = tuple(f"{end} " for end in _ENDS_OF_STREETS)
+_HYPHENED = "Straße|Strasse|Str\\.|Gasse|Weg|Platz|Allee|Ring|Damm|Ufer|Hof|Steig|Pfad"
+_COMPOUND_ENDS = tuple(f"{end} " for end in (*_ENDS_OF_STREETS, *_HYPHENED.replace("\\", "").split("|")))
 _COMPOUND = re.compile(
-    rf"(?:{'|'.join(map(re.escape, _ENDS_OF_STREETS))}) \d{{1,4}}(?: ?[a-zA-Z]\b|[-/]\d{{1,4}}[a-z]?)?(?!\w){_UNIT}"
+    rf"(?:{'|'.join(map(re.escape, _ENDS_OF_STREETS))}|-(?:{_HYPHENED})) \d{{1,4}}(?: ?[a-zA-Z]\b|[-/]\d{{1,4}}[a-z]?)?(?!\w){_UNIT}"
 )
-_COMPOUND_BEFORE = re.compile(r"(?<!\w)(?:[A-ZÀ-ÞŠŽČĐ][\w'’.]{0,24}[ -]){0,3}[A-ZÀ-ÞŠŽČĐ][\w'’.-]{0,40}[ -]?\Z")
+_COMPOUND_BEFORE = re.compile(
+    r"(?<!\w)(?=[A-ZÀ-ÞŠŽČĐ])(?:(?:[A-ZÀ-ÞŠŽČĐ][\w'’.]{0,24}|v[ao]n|de[nr]?|ter)[ -]){0,3}[A-ZÀ-ÞŠŽČĐ][\w'’.-]{0,40}[ -]?\Z"
+)
 _LONGEST_BEFORE = 120
 _BOX = re.compile(
     r"(?i)(?<!\w)(?:p\.? ?o\.? box|postfach|apartado(?: de correos)?|bo[iî]te postale|casella postale|postbus|caixa postal) ?#?\d[\d ]{0,8}\d?(?!\w)"
@@ -81,14 +84,22 @@ _POSTCODE = re.compile(
     r"(?<![\w-])(?:[A-PR-UWYZ][A-HK-Y]?\d[A-HJKPSTUW\d]? \d[ABD-HJLNP-UW-Z]{2}|[ABCEGHJ-NPRSTVXY]\d[ABCEGHJ-NPRSTV-Z] \d[ABCEGHJ-NPRSTV-Z]\d)(?![\w-])"
 )
 _CODE_AND_PLACE = re.compile(
-    r"(?:[A-Z]{1,2}-)?(\d{4,6}|\d{3} \d{2}|\d{2}-\d{3}|\d{4} [A-Z]{2})[ ]([A-ZÀ-ÞŠŽČĐŁŚ][\w'’.-]{1,30}(?:[ -][A-ZÀ-Þ(][\w'’.)-]{1,30}){0,3})"
+    r"(?:[A-Z]{1,2}-)?(\d{5}-\d{3}|\d{4,6}|\d{3} \d{2}|\d{2}-\d{3}|\d{4} ?[A-Z]{2}),?[ ]([A-ZÀ-ÞŠŽČĐŁŚŻŹĆŃŘŤĎĽĞİŞȚȘŐŰ][\w'’.-]{1,30}(?:[ -][A-ZÀ-Þ(][\w'’.)-]{1,30}){0,3})"
 )
-_PLACE = re.compile(r"[A-ZÀ-ÞŠŽČĐŁŚ][\w'’.-]{1,30}(?:[ -][A-ZÀ-Þ][\w'’.-]{1,30}){0,2}(?=[,\n]|[ ]\d{4,6}\b|\Z)")
+_PLACE = re.compile(
+    r"[A-ZÀ-ÞŠŽČĐŁŚŻŹĆŃŘŤĎĽĞİŞȚȘŐŰ][\w'’.-]{1,30}(?:[ -][A-ZÀ-Þ][\w'’.-]{1,30}){0,2}(?=[,\n]|[ ]\d{4,6}\b|\Z)"
+)
 # …, Bairro, 01234-567 Cidade / UF
 _BRAZILIAN_REST = re.compile(r"(?:, ?[^,\n]{2,40})?, ?\d{5}-?\d{3},? [^,/\n]{2,40} ?[/-] ?[A-Z]{2}(?!\w)")
 _JOIN = re.compile(r"[ \t]{0,2},?[ \t]{0,2}\n?[ \t]{0,8}")
 _CODE = re.compile(
     r"(?:[A-Z]{2} )?(?:\d{4} [A-Z]{2}|\d{3} \d{2}|\d{2}-\d{3}|\d{4,6}(?:-\d{3,4})?|[A-Z]{1,2}\d[A-Z\d]{0,2} \d[A-Z]{2})(?![\w-])"
+)
+
+
+# 58-100 Świdnica, alone on its line: the code of Poland
+_POLISH_LINE = re.compile(
+    r"(?m)^[ \t]{0,40}(\d{2}-\d{3}) ([^\W\d_a-z][^\W\d_]{2,24}(?:[ -][^\W\d_]{2,24}){0,2})[ \t]{0,8}$"
 )
 
 
@@ -123,6 +134,9 @@ def addresses(text: str) -> Iterator[Finding]:
             yield from _after(text, match.end())
     for match in _PLACE_AND_CODE.finditer(text):
         yield Finding(*match.span(), PiiType.ADDRESS, 0.7)
+    for match in _POLISH_LINE.finditer(text):
+        yield Finding(*match.span(1), PiiType.ZIP, 0.65)
+        yield Finding(*match.span(2), PiiType.LOCATION, 0.65)
     for match in _POSTCODE.finditer(text):
         yield Finding(*match.span(), PiiType.ZIP, 0.6)
 

@@ -188,12 +188,12 @@ _DATE = re.compile(
 _STEMS = tuple(
     readable(stem)
     for stem in (
-        "born", "birth", "gebor", "geburt", "geboorte", "geb.", " né", "naci", "nasc", "nato il", "nata il", "è nat", "nacque", "urodz", "doğ", "родил", "народ", "рожд", "生", "태어", "생일", "생년", "ولد", "ميلاد", "مواليد", "जन्म",
+        "born", "birth", "gebor", "geburt", "geboorte", "geb.", " né", "naci", "nací", "nasc", "nato il", "nata il", "è nat", "nacque", "urodz", "doğ", "родил", "народ", "рожд", "生", "태어", "생일", "생년", "ولد", "ميلاد", "مواليد", "जन्म",
     )
 )  # fmt: skip
 _ASCII_STEMS = tuple(stem for stem in _STEMS if stem.isascii())
 _BORN = re.compile(
-    r"(?i)(?<!\w)(?:born|birth(?:day|date)?|geboren|geb\.|geburtsdatum|geburtstag|geboortedatum|geboortedag|née?s?|nació|nacid[oa]s?|nacimiento|nasceu|nascid[oa]|nascimento|nat[oa]|nascita|nacque|urodzi\w{1,4}|urodzon[yai]|urodzenia|doğ(?:du|muş|umlu|um)\w{0,4}|родил\w{1,3}|рождени\w|народи\w{1,4}|народження)(?!\w)"
+    r"(?i)(?<!\w)(?:born|birth(?:day|date)?|geboren|geb\.|geburtsdatum|geburtstag|geboortedatum|geboortedag|née?s?|nació|nací|nacid[oa]s?|nacimiento|nasceu|nasci|nascid[oa]|nascimento|nat[oa]|nascita|nacque|urodzi\w{1,4}|urodzon[yai]|urodzenia|doğ(?:du|muş|umlu|um)\w{0,4}|родил\w{1,3}|рождени\w|народи\w{1,4}|народження)(?!\w)"
     rf"|生まれ|生年月日|誕生|出生|生于|태어|생일|생년월일|(?:{readable('ولد|ولدت|ميلاد|الميلاد|مواليد|مولود|जन्म|जन्मदिन')})"
 )
 _SENTENCE_ENDS = re.compile(r"[.!?。！？।]\s|[\n;|{}]|(?<=[日일])[。]")

@@ -15,10 +15,21 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import unquote_plus
 
 from ..findings import SURE_THING, THING, Finding, PiiType
-from ..keys import KEYS_OF_THINGS, LIKELY, is_label, judge, label_at_end, names_product
+from ..keys import (
+    KEYS_OF_THINGS,
+    LIKELY,
+    is_label,
+    judge,
+    label_at_end,
+    looks_like_full_name,
+    names_product,
+    names_role_of_cloud,
+    names_several,
+)
 from ..scripts import holds
 
 _QUOTES = "\"'`"
+_SURELY_THING = 0.9
 
 
 def field(text: str, path: Sequence[str], start: int, end: int) -> Iterator[Finding]:
@@ -35,11 +46,13 @@ def field(text: str, path: Sequence[str], start: int, end: int) -> Iterator[Find
     verdict = judge(path, text[start:end])
     if verdict is not None:
         yield Finding(start, end, verdict.type, verdict.score)
+    elif end > start and names_role_of_cloud(path):
+        yield Finding(start, end, THING, _SURELY_THING)
     elif end > start and names_product(path, text[start:end]):
         yield Finding(start, end, THING, SURE_THING)
 
 
-_COLON_AFTER = re.compile(r"(?<=[^\W_])[ ]?:(?=[ \t]|\Z)")
+_COLON_AFTER = re.compile(r"(?<=[^\W_]|[.)〒])[ ]?:(?=[ \t]|\Z)")
 
 
 def _fields(text: str, path: Sequence[str], start: int, end: int) -> Iterator[Finding]:
@@ -48,12 +61,30 @@ def _fields(text: str, path: Sequence[str], start: int, end: int) -> Iterator[Fi
     for colon in _COLON_AFTER.finditer(text, start, end):
         said = text[at : colon.start()]
         label = len(said) if len(said) > _LONGEST_INLINE or _PARTS_FIELDS.search(said) else label_at_end(said)
-        is_field = is_label(said[label:]) or said[:label].rstrip().endswith(".")
+        if (slash := said.rfind(" / ")) >= 0:
+            label = slash + len(" / ")
+        is_field = slash >= 0 or is_label(said[label:]) or said[:label].rstrip().endswith(".")
         if not (is_field or _CAPITALISED.fullmatch(said, 0, label)) or label == len(said):
             break
-        yield from field(text, path, at, at + len(said[:label].rstrip(" .")))
+        yield from field(text, path, at, at + len(said[:label].rstrip(" ./")))
         path, at = (said[label:],), colon.end()
     yield from field(text, path, at, end)
+    if names_several(path[-1]):
+        yield from several(text, at, end)
+
+
+def several(text: str, start: int, end: int) -> Iterator[Finding]:
+    """Yield the names in a list of people."""
+    for part in _LISTED.finditer(text, start, end):
+        said = part[0].rstrip(" .。")
+        if looks_like_full_name(said) or (said[0] > "\u0900" and len(said) <= _LONGEST_UNCASED):
+            yield Finding(part.start(), part.start() + len(said), PiiType.PERSON, LIKELY)
+
+
+_LONGEST_UNCASED = 10
+_LISTED = re.compile(
+    r"(?!(?:and|und|et|e|y|en|i|ve|और) )[^\W\d_](?:(?! (?:and|und|et|e|y|en|i|ve|और) )[^,;、；，\n]){2,60}"
+)
 
 
 _LONGEST_INLINE = 120
@@ -69,7 +100,7 @@ _LINE = re.compile(
 )
 # A start at each tab is enough, and a value is read once: `_inline` finds where it ends.
 _INLINE = re.compile(
-    r"(?:(?<=[{,;|(\t—–])|(?<=\. )|(?<=^))[ ]{0,8}+([^\W\d_][\w .#'’()/°№-]{0,40}?)[ ]?:[ \t]{1,8}+(?=([^\s,;|{}\[\]\"'][^,;|{}\[\]\n\"]{0,160}+))",
+    r"(?:(?<=[{,;|(\t—–])|(?<=\. )|(?<= / )|(?<=^))[ ]{0,8}+([^\W\d_][\w .#'’()/°№-]{0,40}?)[ ]?:[ \t]{1,8}+(?=([^\s,;|{}\[\]\"'][^,;|{}\[\]\n\"]{0,160}+))",
     re.MULTILINE,
 )
 _BETWEEN_BARS = re.compile(r"[^|:\n]{0,160}(?=[ ]?\||\n|\Z)|")
@@ -81,6 +112,13 @@ _OPENERS = frozenset(("", "|", ">", "|-", ">-", "|+"))
 _DEEPEST = 16
 
 
+# What programs write into mails and requests about themselves: none of their words is a name.
+_TRACE = re.compile(
+    r"(?mi)^(?:Received|User-Agent|X-Mailer|X-Sieve|X-Virus-[\w-]{1,20}|MIME-Version|Authentication-Results|Received-SPF):[ \t]([^\n]{0,1000}(?:\n[ \t][^\n]{0,1000}){0,20})"
+)
+_TRACE_WORD = re.compile(r"(?<![^\s(\[=;])[A-Za-z][\w.+:/-]{0,80}(?![\w@.+:/-])")
+
+
 def lines(text: str) -> Iterator[Finding]:
     """Yield the values that the keys before them make personal."""
     if "..." in text:
@@ -88,6 +126,9 @@ def lines(text: str) -> Iterator[Finding]:
             yield from field(text, (match[1],), *match.span(2))
     if ":" not in text and "：" not in text:
         return
+    for header in _TRACE.finditer(text):
+        for word in _TRACE_WORD.finditer(text, *header.span(1)):
+            yield Finding(*word.span(), THING, _SURELY_THING)
     yield from _nested(text)
     done = 0
     for match in _INLINE.finditer(text):
@@ -105,6 +146,7 @@ def lines(text: str) -> Iterator[Finding]:
 
 def _nested(text: str) -> Iterator[Finding]:
     above: list[tuple[int, str]] = []
+    opened = ""
     for line in _LINE.finditer(text):
         value, indent, key = line["value"], len(line["indent"]), line["key"]
         if key is None:
@@ -115,12 +157,17 @@ def _nested(text: str) -> Iterator[Finding]:
                 above.pop()
             if dashed and above:
                 yield from field(text, [name for _, name in above], *_span(line))
+            elif opened and looks_like_full_name(value.strip()):  # Bill to:, with the name on the next line
+                yield from field(text, (opened,), *_span(line))
+            opened = ""
             continue
+        opened = ""
         while above and above[-1][0] >= indent:
             above.pop()
         if value.strip() in _OPENERS:
             if len(above) < _DEEPEST:
                 above.append((indent, key))
+                opened = key
         else:
             yield from _fields(text, [*(name for _, name in above), key], *_span(line))
 
@@ -141,7 +188,12 @@ _NOTATIONS = (
         ("'", '"'),
     ),
     # level=warn user=jane, &user=jane, (name=Jane), MAIL=… ; the value ends at a space or a separator
-    (re.compile(rf"(?<![\w.-])({_VARIABLE})[ ]?=[ ]?([^\s,;&)(\"'|<>]{{2,512}}+)(?![(\[])"), ("=",)),
+    (
+        re.compile(
+            rf"(?<![\w.-])({_VARIABLE})[ ]?=[ ]?((?:(?!\\[nr][\w.-]{{1,40}}[ ]?[=:])[^\s,;&)(\"'|<>]){{2,512}}+)(?![(\[])"
+        ),
+        ("=",),
+    ),
     # --user jane, --password="…"
     (re.compile(rf"(?<![\w-])--?([A-Za-z][\w-]{{1,40}})[ =]({_SINGLE}|{_DOUBLE}|[^\s\"'-]\S{{1,255}})"), ("-",)),
     # curl -H 'X-Api-Key: …', ["Cookie: sid=…"]
@@ -149,9 +201,9 @@ _NOTATIONS = (
     # Key (email)=(jane@example.org) already exists
     (re.compile(r"\(([\w.]{2,60})\)=\(([^()\n]{1,200})\)"), (")=(",)),
 )
-# A whole line: what follows may hold any separator. DB_PASSWORD=a;b&c, name = Jane Doe
+# A whole line: what follows may hold any separator. DB_PASSWORD=a;b&c, Luogo di nascita = Asti
 _ASSIGNED_LINE = re.compile(
-    rf"(?m)^[ \t]{{0,40}}(?:export[ ]|set[ ]|-[ ]|//?[\w./-]{{1,80}}:)?({_VARIABLE})[ \t]{{0,20}}=[ \t]{{0,20}}([^\s\"'=>][^\n]{{1,511}})$"
+    r"(?m)^[ \t]{0,40}(?:export[ ]|set[ ]|-[ ]|//?[\w./-]{1,80}:)?((?:[^\W\d]|[№〒])[\w.()/'’°\[\] -]{0,50}?)[ \t]{0,20}=[ \t]{0,20}([^\s\"'=>][^\n]{1,511})$"
 )
 _QUERY = re.compile(rf"[?&;]({_VARIABLE})=([^\s&;\"'<>#]{{2,512}})")
 _LIST = re.compile(
@@ -187,7 +239,9 @@ def assignments(text: str) -> Iterator[Finding]:
 
 
 def _keys_of(key: str) -> tuple[str, ...]:
-    """Return the keys of `customer.name` or `user[email]`, outermost first."""
+    """Return the keys of `customer.name` or `user[email]`, outermost first; of a label with points, itself."""
+    if " " in key or ("." in key and is_label(key)):
+        return (key,)
     return tuple(part for part in re.split(r"[.\[\]]", key) if part)
 
 
@@ -245,8 +299,15 @@ def _one_level(text: str, quotes: _Quotes) -> Iterator[Finding]:
                 yield from field(text, _keys_to(enclosing, pending), number.start(), number.end())
             continue
         if pending or (enclosing and enclosing[-1][0] == "["):
+            is_thing = pending == "name" and names_thing(text, inside, closes)
+            if is_thing:
+                yield Finding(inside, closes, THING, SURE_THING)
             for found in field(text, _keys_to(enclosing, pending), inside, closes):
-                if found.type != PiiType.PERSON or found.score > LIKELY or not names_thing(text, inside, closes):
+                if (
+                    found.type != PiiType.PERSON
+                    or found.score > LIKELY
+                    or not (is_thing or names_thing(text, inside, closes))
+                ):
                     yield found
             yield from _typed(text, quotes, index, pending)
         next_is_key = _starts_key(text, quotes, index + 1)

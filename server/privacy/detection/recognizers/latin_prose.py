@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 
 from ..findings import Finding, PiiType
+from ..keys import in_words, is_role
+from ..lists import PLAIN_WORDS
 from ..names import FAMILY_NAMES, GIVEN_NAMES, PLACES_AND_WORDS, TURKISH_FAMILIES
 from ..ner.words import comments
 
@@ -28,7 +30,7 @@ _CUE_BEFORE = re.compile(
     r"Dra\.|Dott\.|Dott\.ssa|Sig\.|Sig\.ra|Sra\.|Srta\.|Prof\.|nascimento de|nacimiento de|nascita di|naissance de|geboortedatum van|[Gg]eburtsdatum von|[Gg]estern hat|[Aa]yer|[Ii]eri|[Hh]ier|[Oo]ntem|[Dd]ün|[Gg]isteren belde|[Ww]czoraj|wrote|contact|ik heet|mijn naam is|nazywam się|mam na imię|je suis|soy|sono|me chamo|[Bb]enim adım|[Aa]dım|mi nombre es|il mio nome è|mon nom est|ging an|ging naar|adressée? à|envió a|enviad[oa] para|envoyée? à|intestat[ao] a|gestuurd naar|gesendet an|geschickt an|addressed to|sent to|wystawiono na:?|inviat[ao] a|gönderildi)(?: (?:Dra?|Sra?|Sig|Dott|Prof|pani?|Bay|Bayan)\.?)? \Z"
 )
 _CUE_AFTER = re.compile(
-    r",? (?:Hanım|Bey|(?:geboren|geb\.|né|née|nacid[oa]|nascid[oa]|nat[oa] il|urodzon[ya]|born|doğumlu)(?!\w)|(?:\d{1,4}[./-]\d{1,2}[./-]\d{1,4}|\d{1,2} [^\W\d_]{3,10} \d{4}) doğumlu|için|ile kira|adına)|(?: wurde (?:am|in)| est née?| nació| è nat[oa]| is geboren| urodził\w{0,2}| nasceu|(?: \S{1,20}){1,3} (?:tarihinde|doğdu))(?!\w)"
+    r",? (?:Hanım|Bey|\((?:[Tt][eé]l|TEL|[Pp]hone|[Mm]obil)|(?:geboren|geb\.|né|née|nacid[oa]|nascid[oa]|nat[oa] il|urodzon[ya]|born|doğumlu)(?!\w)|(?:\d{1,4}[./-]\d{1,2}[./-]\d{1,4}|\d{1,2} [^\W\d_]{3,10} \d{4}) doğumlu|için|ile kira|adına)|(?: wurde (?:am|in)| est née?| nació| è nat[oa]| is geboren| urodził\w{0,2}| nasceu|(?: \S{1,20}){1,3} (?:tarihinde|doğdu))(?!\w)"
 )
 _STOPS = frozenset(
     "Street Road Avenue Lane Drive Way Place Square Court Bank Group GmbH Inc LLC Ltd Corp Company University School Hospital Airport Park Hall Center Centre Institute Foundation Museum Stadium Prize Award Day City County Island River Lake Team "
@@ -96,12 +98,20 @@ def _name(text: str, name: re.Match[str]) -> Iterator[Finding]:
         score = 0.6
     elif _CUE_BEFORE.search(text, max(0, start - _LONGEST_CUE), start) or _CUE_AFTER.match(text, end):
         score = 0.55
+    elif (role := _WORD_BEFORE.search(text, max(0, start - _LONGEST_CUE), start)) and (
+        is_role(in_words(role[1])) and words[0].lower() not in PLAIN_WORDS
+    ):
+        score = 0.5
     elif words[-1] in _TURKISH and (skipped := _TURKISH_STARTS.match(said)):
         start, score = start + skipped.end(), 0.5 if len(words) - bool(skipped[0]) > 1 else 0.0
     if score:
         yield Finding(start, end, PiiType.PERSON, score)
 
 
+_WORD_BEFORE = re.compile(
+    r"(?:(?<!\w)(?:d(?:er|ie|en|em?)|unsere?[rmn]?|l(?:[aeo]s?|['’])|el|il|[oa]|un[ao]?|une|notre|nuestr[oa]|nostr[oa]|het|onze|the|our) |l['’]|(?:^|[.;:] )(?-i:(?=[^\W\d_a-z])))([^\W\d_]{4,24}) \Z",
+    re.IGNORECASE | re.MULTILINE,
+)
 _AND = re.compile(r" [ye] ([^\W\d_]{3,24})(?= )")
 
 

@@ -24,8 +24,10 @@ _IP_LITERAL = re.compile(r"\[(?:\d{1,3}\.){3}\d{1,3}\]")
 # An address in form only: who fetches code by SSH, and the identifiers of messages.
 _NO_PERSON = frozenset(("git", "hg", "svn"))
 _MESSAGE_ID = re.compile(
-    r"(?i)(?:message-id|in-reply-to|references|content-id|msgid)[\"']?\s{0,4}[:=]\s{0,4}[\"']?<?\Z"
+    r"(?i)(?:message-id|in-reply-to|references|content-id|msgid)[\"']?\s{0,4}[:=][^\n:]{0,300}\Z|\bid <\Z"
 )
+_IDENTIFIER_STARTS = re.compile(r"<[^\s<>@]{0,80}\Z")
+_LONGEST_HEADER = 400
 
 
 def emails(text: str) -> Iterator[Finding]:
@@ -45,8 +47,10 @@ def emails(text: str) -> Iterator[Finding]:
             score = 0.7
         if text[start : at.start()] in _NO_PERSON and text.startswith((":", "/"), domain.end()):
             continue
-        if _MESSAGE_ID.search(text, max(0, start - 24), start):
-            continue
+        if identified := _IDENTIFIER_STARTS.search(text, max(0, start - 80), start):
+            opens = identified.start() + 1
+            if _MESSAGE_ID.search(text, max(0, opens - _LONGEST_HEADER), opens):
+                continue
         yield Finding(start, domain.end(), PiiType.EMAIL, score)
 
 
@@ -168,12 +172,13 @@ _UPPER = "A-ZÀ-ÖØ-ÞĀĂĄĆČĎĐĒĘĚĢĪĶĹĽŁŃŅŇŌŐŘŚŞŠŢŤŪ�
 # A point behind a longer word than `Jr` or `Wm` ends a sentence.
 _POINT = r"(?:(?<![^\W\d_]{3})(?<![aeiouy])\.)?"
 _NAME_WORD = rf"[{_UPPER}][^\W\d_]{{0,24}}(?:[.'’-](?!s\b)[^\W\d_]{{1,24}}){{0,2}}{_POINT}"
-_PARTICLE = r"(?:de|van|von|der|den|da|la|del|di|bin|al|dos|y|el|du|ibn|ter|zu)"
+_PARTICLE = r"(?:de|van|von|der|den|da|la|del|di|bin|al|dos|y|el|du|ibn|ter|ten|te|des|do|dos|das|zu)"
 _NAME = rf"{_NAME_WORD}(?:[ ](?:{_PARTICLE}[ ]){{0,2}}{_NAME_WORD}){{0,3}}"
 _FULL_NAME = rf"{_NAME_WORD}(?:[ ](?:{_PARTICLE}[ ]){{0,2}}{_NAME_WORD}){{1,3}}"
 _BESIDE_MAIL = re.compile(
     r"(?m)(?:^|[:;,(>]|(?<=\bby)|(?<=\bto)|(?<=\bfrom)|(?<=\bcc))[ \t]{0,8}[\"']?((?:[^\W\d_][\w.'’-]{0,30}[ ,]{1,2}){0,4}[^\W\d_][\w.'’-]{0,30})[\"']?[ ]{0,2}(?:<|\(|\[|&lt;)"
 )
+_NO_LAST_NAMES = SMALL | {"id"}
 _INLINE_MAIL = re.compile(rf"(?<!\w)({_FULL_NAME})[ ]{{0,2}}(?:<|\(|\[|&lt;)")
 _OPENS = re.compile(r"(?:<|\(|\[|&lt;)(?=[\w.+%'-]{1,64}@)")
 _LONGEST_BESIDE = 200
@@ -185,11 +190,11 @@ _STAMPED_SPEAKER = re.compile(
     rf"(?m)^[ \t]{{0,8}}[\[(]?(?:\d{{4}}-\d\d-\d\d[T ])?\d\d?:\d\d(?::\d\d)?(?:[ ]?[AP]M)?[\])]?[ \t-]{{1,4}}<?({_NAME})>?:(?=[ \t]|\Z)"
 )
 _ADDRESSED = re.compile(
-    rf"(?m)(?:^|[>\"\n])[ \t]{{0,8}}(?:Hi|Hello|Hey|Dear|Good (?:morning|afternoon|evening)|Hallo|Liebe[rs]?|Guten Tag|Bonjour|Cher|Chère|Hola|Estimad[oa]|Querid[oa]|Ciao|Caro|Cara|Gentile|Olá|Prezad[oa]|Beste|Hej|Cześć)"
-    rf"(?: (?:Mr|Mrs|Ms|Dr|Prof|Herr|Frau|Herrn|Monsieur|Madame|Sr|Sra|Señora?|Signora?)\.?){{0,2}} ({_NAME})(?=[ ]?[,!\n:–—]|\Z)"
+    rf"(?m)(?:^|[>\"\n])[ \t]{{0,8}}(?:Hi|Hello|Hey|Dear|Good (?:morning|afternoon|evening)|Hallo|Liebe[rs]?|Guten Tag|Bonjour|Cher|Chère|Hola|Estimad[oa]|Querid[oa]|Ciao|Caro|Cara|Gentile|Egregio|Olá|Oi|Prezad[oa]|Car[oa]s?|Beste|Geachte|Dag|Hej|Cześć|Szanown[ya]|Drog[ia])"
+    rf"(?: (?:Mr|Mrs|Ms|Dr|Prof|Herr|Frau|Herrn|Monsieur|Madame|Sr|Sra|Señora?|[Ss]eñora?|[Ss]ignora?|[Ss]enhora?|mevrouw|meneer|heer|Pani?|Panie)\.?){{0,2}} ((?:{_PARTICLE}[ ]){{0,2}}{_NAME})(?=[ ]?[,!\n:–—]|\Z)"
 )
 _SIGNED = re.compile(
-    rf"(?mi:^[ \t>]{{0,8}}(?:best|kind|warm|many thanks|thanks|thank you|regards|(?:best|kind|warm(?:est)?) (?:regards|wishes)|cheers|sincerely|yours(?: sincerely| truly| faithfully)?|all the best|viele grüße|mit freundlichen grüßen|beste grüße|lg|mfg|cordialement|bien à vous|saludos|un saludo|atentamente|cordiali saluti|grazie|atenciosamente|groeten|met vriendelijke groet|hälsningar|mvh)[,.!]?[ ]?(?:\r?\n[ \t>]{{0,8}}){{1,3}}(?:--[ ]?\n)?)({_NAME})[ ]?(?=\r?\n|\Z)"
+    rf"(?mi:^[ \t>]{{0,8}}(?:best|kind|warm|many thanks|thanks|thank you|regards|(?:best|kind|warm(?:est)?) (?:regards|wishes)|cheers|sincerely|yours(?: sincerely| truly| faithfully)?|all the best|viele grüße|mit freundlichen grüßen|beste grüße|lg|mfg|cordialement|bien à vous|saludos|un saludo|atentamente|cordiali saluti|grazie|saluti|atenciosamente|abraços|um abraço|groeten|groetjes|pozdrawiam|z poważaniem|serdecznie pozdrawiam|salutations|met vriendelijke groet|hälsningar|mvh)[,.!]?[ ]?(?:\r?\n[ \t>]{{0,8}}){{1,3}}(?:--[ ]?\n)?)({_NAME})[ ]?(?=\r?\n|\Z)"
 )
 _TITLED = re.compile(
     rf"(?<!\w)(?:Mr|Mrs|Ms|Mx|Dr|Prof|Sir|Miss|Herrn?|Frau|Mme|Mlle|Monsieur|Madame|Señora?|Sr|Sra|Signora?|Dott|Ing|Rev|Hon|Capt|Sgt|Lt|Col)\.? (?:(?:Dr|Prof)\.? ){{0,2}}((?:{_PARTICLE}[ ]){{0,2}}{_NAME})"
@@ -200,7 +205,7 @@ _INTRODUCED = re.compile(
 # What the others need, in lower case, to be looked for at all.
 _GREETINGS = (
     "hi ", "hello ", "hey ", "dear ", "good ", "hallo ", "liebe", "guten ", "bonjour ", "cher", "chère ", "hola ", "estimad", "querid", "ciao ", "caro ", "cara ",
-    "gentile ", "olá ", "prezad", "beste ", "hej ", "cześć ",
+    "gentile ", "egregio ", "olá ", "oi ", "prezad", "beste ", "geachte ", "dag ", "hej ", "cześć ", "szanown", "drog",
 )  # fmt: skip
 _INTRODUCTIONS = (
     "name is", "name's", "name’s", "name:", "name was", "mein name", " called", "heiße", "appelle", "llamo", "chiamo", "meu nome", "-off-by", "c/o", "attn", "written by", "authored by", "reported by", "assigned to",
@@ -237,7 +242,11 @@ def people(text: str) -> Iterator[Finding]:
     if "@" in text:
         for match in _beside_mails(text):
             said = match[1].lower()
-            if said not in _NO_NAMES and not EVERYDAY.issuperset(said.split()) and said.split()[-1] not in SMALL:
+            if (
+                said not in _NO_NAMES
+                and not EVERYDAY.issuperset(said.split())
+                and said.split()[-1] not in _NO_LAST_NAMES
+            ):
                 yield Finding(*match.span(1), PiiType.PERSON, 0.8)
     lower = lowered(text)
     for match in _SPEAKER.finditer(text) if ":" in text else ():

@@ -16,7 +16,7 @@ _CANDIDATE = re.compile(
     r"(?<![\w.#/+-])(?:\+(?=[\d(])|(?<!\d[ :,])(?:\((?=[\d+])|\d))[\d ().\-/\u00a0\u2010-\u2013]{5,24}\d(?:[ ,]{0,2}(?:x|ext\.?|extension|Ext\.?|#|poste|DW)[ ]?\d{1,6})?(?![\w-]|\.\d)"
 )
 _WORD = re.compile(
-    r"(?i)\b(?:phone|ph|tel|cell|mobile?|mob|call|calling|fax|contact|desk|direct|whatsapp|sms|text|dial|reach|number|answering|office|home|work|"
+    r"(?i)\b(?:phone|ph|t[eé]l|cell|mobile?|mob|call|calling|fax|contact|desk|direct|whatsapp|sms|text|dial|reach|number|answering|office|home|work|"
     r"ring|hotline|handy|ruf|nummer|telefon\w*|t[eé]l[eé]fon\w*|m[oó]vil|celular|numero|número|numéro|signal|telegram|hot ?line|mobil\w*|confirm\w*|phones|cellphone|\w{0,12}phone|answered|"
     r"risponde|répond|atiende|atende|erreichbar|bereikbaar|dzwoni\w{0,2}|numer\w{0,3}|numarası\w{0,3}|telefonu|llam[óa]\w{0,2}|chiamat[oa]|appelé|ligou|belde|angerufen|respond[ea]|nr|llamar\w{0,4}|chiamar\w{0,3}|bellen|ligar|joindre|contactar\w{0,3}|zadzwo\w{1,4}|erreichen|anrufen)s?\b"
     r"\W{0,6}(?:[\w']{1,16}\W{1,4}){0,4}\Z"
@@ -24,6 +24,11 @@ _WORD = re.compile(
 _WORD_IN_OTHER_SCRIPT = re.compile(
     r"(?i)\b(?:номер\w{0,2}|телефон\w{0,3}|тел|моб\w{0,10}|звони\w{1,3}|नऽबर|फओन|फॲओन|ओबआइल|الرقم|هاتف\w{0,3}|رقم|الجوال|\w{0,8}(?:电话|手机|致电|電話|携帯|전화|연락처|휴대폰)\w{0,4}|\w{0,8}(?:手|携|電|电))"
     r"\W{0,6}(?:[\w']{1,16}\W{1,4}){0,4}\Z"
+)
+# Of what else numbers are said: invoice_number: 42183017
+_OTHER_NUMBER = re.compile(
+    r"(?i)\b(?:invoice|order|ticket|case|part|model|serial|item|article|contract|reference|document|tracking|shipment|batch|lot|version|line|page|booking|"
+    r"factura|facture|fattura|fatura|faktura|faktury|commande|pedido|ordine|zamówienia) (?:number|nr|num[eé]ro|numer)\W{0,6}\Z"
 )
 _NEAR_WORD = re.compile(
     r"(?i)(?:phone|\bph|tel|cell|mobile|fax|whatsapp|call|telefon\w*|handy|mobil)\W{0,6}(?:\w{1,16}\W{1,4}){0,2}\Z"
@@ -56,7 +61,11 @@ _IN_NUMBERS = re.compile(r"\d\s?[-,:]\s?\Z")
 _LOOK_BACK = 64
 _CELL_BEFORE = re.compile(r"[^\W\d](?:[,;\t]| ?\| ?)\Z")
 _SURE_IN_CELL = 9
-_KEY = re.compile(r"([^\W\d][\w.-]{1,40})[\"']?\s{0,4}[:=]\s{0,4}[\"'(]?\Z")
+# next of kin: Jane Roe, 555 0144
+_NAME_BEFORE = re.compile(r"(?:[:;(] (?:[^\W\d_][\w'’-]{0,24} ){1,3}[^\W\d_][\w'’-]{0,24},|(?:さん|様|氏)[、,]?) ?\Z")
+_KEY = re.compile(
+    r"((?:[^\W\d]\w{2,20}[ ](?=(?i:number|num|nr)\b))?[^\W\d][\w.-]{1,40})[\"']?\s{0,4}[:=]\s{0,4}[\"'(]?\Z"
+)
 _BAR_BEFORE = re.compile(r"(?:[|•·●◆/–—]|\A)\s{0,4}\Z")
 _BAR_AFTER = re.compile(r"\s{0,4}(?:[|•·●◆/–—]|\Z)")
 
@@ -114,7 +123,7 @@ def _score(main: str, digits: int, before: str, *, worded: bool) -> float:
         return 0.9 if digits >= 9 or _exists(main, "") else 0.0
     worded = (
         worded
-        or _WORD.search(before) is not None
+        or (_WORD.search(before) is not None and not _OTHER_NUMBER.search(before))
         or (not before.isascii() and _WORD_IN_OTHER_SCRIPT.search(before) is not None)
     )
     if any(form.fullmatch(main) for form in _NATIONAL) and not _IN_NUMBERS.search(before) and (digits >= 9 or worded):
@@ -123,7 +132,7 @@ def _score(main: str, digits: int, before: str, *, worded: bool) -> float:
         return 0.0
     if worded and any(_exists(main, region) for region in _REGIONS):
         return 0.7
-    if digits >= 7 and _NEAR_WORD.search(before):
+    if (digits >= 7 and _NEAR_WORD.search(before)) or (digits >= _SURE_IN_CELL and _NAME_BEFORE.search(before)):
         return 0.6
     return 0.0
 

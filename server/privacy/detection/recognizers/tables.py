@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from ..findings import Finding
+from ..findings import SURE_THING, THING, Finding, PiiType
+from ..keys import is_label, is_sentence
 from .keyed_values import field
 
 _SEPARATORS = ("|", "\t", ";", ",")
@@ -55,9 +56,14 @@ def tables(text: str) -> Iterator[Finding]:
     rows = list(_lines(text))
     yield from _aligned(text, rows)
     yield from _series(text, rows)
+    blocks = list(_fields(text, rows))
+    for separator, block in blocks:
+        for start, end in block:
+            yield from _field(text, *_filled(text, start, end, separator))
+    fields = {row for _, block in blocks for row in block}
     index = 0
     while index < len(rows) - 1:
-        found = _heading(text, rows, index)
+        found = None if rows[index] in fields else _heading(text, rows, index)
         if found is None:
             index += 1
             continue
@@ -74,6 +80,58 @@ def tables(text: str) -> Iterator[Finding]:
                 break
             yield from columns(text, headings, cells)
             index += 1
+
+
+def _fields(text: str, rows: Sequence[_Span]) -> Iterator[tuple[str, list[_Span]]]:
+    """Yield the rows, and what separates their two cells, of tables with a field in each row: `| City | Ulm |`."""
+    block: list[_Span] = []
+    separator, labels = "", 0
+    for start, end in (*rows, (len(text), len(text))):
+        found = _separator(text, start, end)
+        if found is None and block and _RULE.fullmatch(text, start, end):
+            continue
+        if block and found != separator:
+            if labels >= _FEWEST_CELLS:
+                yield separator, block
+            block, labels = [], 0
+        if found is not None:
+            separator = found
+            block.append((start, end))
+            labels += is_label(text[slice(*_filled(text, start, end, separator)[0])])
+
+
+def _separator(text: str, start: int, end: int) -> str | None:
+    """Return what separates the two cells of a row, the first of which may be a label; of others None."""
+    if end - start > _LONGEST_LINE:
+        return None
+    for separator in _SEPARATORS:
+        if 1 <= text.count(separator, start, end) <= (1 if separator != "|" else _MOST_BARS):
+            cells = _filled(text, start, end, separator)
+            if len(cells) != _FEWEST_CELLS or not _HEADING_CELL.fullmatch(text, *cells[0]):
+                return None
+            return None if separator in ",;" and _NO_HEADING.search(text, start, end) else separator
+    return None
+
+
+def _filled(text: str, start: int, end: int, separator: str) -> list[_Span]:
+    """Return the spans of the cells that are not empty, without the space around them."""
+    cells = ((a, b, text[a:b].strip()) for a, b in _cells(text, start, end, separator))
+    return [(at, at + len(said)) for a, b, said in cells if said for at in (text.index(said, a, b),)]
+
+
+def _field(text: str, label: _Span, value: _Span) -> Iterator[Finding]:
+    """Yield the value that its label makes personal, unless it is a heading or describes the field; and the label."""
+    if is_label(text[slice(*label)]):
+        yield Finding(*label, THING, SURE_THING)
+    for found in field(text, (text[slice(*label)],), *value):
+        said = text[found.start : found.end]
+        is_heading = found.type is PiiType.PERSON and is_label(said)
+        if not is_heading and not (found.type in _IN_WORDS and is_sentence(said)):
+            yield found
+
+
+_MOST_BARS = 3
+_IN_WORDS = frozenset((PiiType.PERSON, PiiType.LOCATION, PiiType.ADDRESS))
 
 
 def _aligned(text: str, rows: Sequence[_Span]) -> Iterator[Finding]:
@@ -260,7 +318,7 @@ _NAMED = re.compile(rf"\s(?:name|id|key|property|itemprop|field|for)=[\"']({_NAM
 _VALUE = re.compile(r"\s(?:value|content)=(\"[^\"<>]{1,600}\"|'[^'<>]{1,600}')")
 # <th>Phone</th><td>…</td>, <dt>Phone</dt><dd>…</dd>, <label>Phone</label><span>…</span>, <key>phone</key><string>…</string>
 _HEADED = re.compile(
-    r"<(?:th|dt|td|label|b|strong|key|span|div|h\d)(?:\s[^<>]{0,200})?>\s{0,20}([^\W\d_][^<>:]{0,48}):?\s{0,20}</\w{1,8}>:?\s{0,40}"
+    r"<(?:th|dt|td|label|b|strong|key|span|div|h\d)(?:\s[^<>]{0,200})?>\s{0,20}((?:[^\W\d_]|[№〒])[^<>:]{0,48}):?\s{0,20}</\w{1,8}>:?\s{0,40}"
     r"(?:<(?:td|dd|span|string|div|p|integer|a|code)(?:\s[^<>]{0,200})?>){1,2}([^<>]{1,600})</"
 )
 _HEADED_BARE = re.compile(
@@ -300,5 +358,7 @@ def _rows(text: str) -> Iterator[Finding]:
         cells = list(_CELL.finditer(text, start, min(end, start + 100_000)))
         if cells and all(cell[1] == "th" for cell in cells):
             headings = [cell[2] for cell in cells]
+            for cell in cells:
+                yield Finding(*cell.span(2), THING, SURE_THING)
         elif headings and len(cells) == len(headings):
             yield from columns(text, headings, [cell.span(2) for cell in cells])

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ..findings import Finding, PiiType
+from ..keys import names_several
 from ..names import (
     CHINESE_DOUBLE_FAMILIES,
     CHINESE_FAMILIES,
@@ -23,7 +24,7 @@ from ..names import (
     is_korean_name,
 )
 from ..scripts import HAN, HANGUL, KANA
-from .keyed_values import field
+from .keyed_values import field, several
 
 
 def _any(words: Iterable[str]) -> str:
@@ -36,15 +37,34 @@ _HAN_RUN = re.compile(f"[{HAN}]")
 _FULL_WIDTH_LABEL = re.compile(
     rf"([{HAN}{KANA}{HANGUL}A-Za-z][{HAN}{KANA}{HANGUL}\w ]{{0,14}}+(?:[(（][^()（）\n]{{1,12}}[)）])?)[ ]?[:：][ ]?([^、，。；;|｜\n:：]{{1,120}})"
 )
+_LIST_ENDS = re.compile(r"[。\n:：]|\Z")
 _J_RUN = re.compile(f"(?<![{HAN}])[{HAN}]{{1,12}}")
 _J_ROLES = (
     "担当者", "担当", "顧客", "患者", "社員", "会員", "契約者", "受取人", "申込者", "店長", "部長", "課長", "社長", "友人", "同僚", "先日", "昨日", "本日", "今日", "明日", "今朝",
 )  # fmt: skip
 _J_HONOURS = ("様", "氏", "君", "殿", "先生", "部長", "課長", "社長", "教授", "医師", "弁護士")
 _J_HONOUR_AFTER = re.compile("さん|様|さま|氏|くん|君|ちゃん|殿|先生")
-_J_SPACED = re.compile(f"[ \u3000]([{HAN}]{{1,3}})(?![{HAN}])")
+_J_HONOUR_BEHIND = "[ ]?(?:さん|様|さま|氏|くん|君|ちゃん|殿|先生)"
+_J_ENDS = rf"{_J_HONOUR_BEHIND}|[ ]?[<(（、。，」\n]|\Z"
+_J_NO_GIVEN = (
+    "(?!から|まで|より|です|ます|など|だけ|たち|には|では|とは|への|での|この|その|こと|もの|ため|よう|さん|さま|様)"
+)
+_J_SPACED = re.compile(
+    f"[ ]([{HAN}]{{1,3}}(?![{HAN}{KANA}])|{_J_NO_GIVEN}[{HAN}{KANA}]{{1,5}}?(?={_J_ENDS})|[{HAN}]{{1,3}}(?![{HAN}]))"
+)
 _J_KANA_GIVEN = re.compile(
-    "[ \u3000]?([ぁ-ん]{2,4}(?=さん|様|さま|氏|くん|ちゃん)|[ァ-ヶー]{2,5}(?=さん|様|さま|氏|くん|ちゃん))"
+    f"[ ]?{_J_NO_GIVEN}([ぁ-ん]{{2,4}}(?={_J_HONOUR_BEHIND})|(?<=[{HAN}]{{2}})[ぁ-ん]{{2,4}}(?<!ます|した|せん|して|する|れる|ない)(?={_J_ENDS})|[ァ-ヶー]{{2,5}}(?={_J_ENDS}))"
+)
+# Of a family name that is not known: before an honour, alone on its line, after a role, under a letter.
+_J_HONOURED = re.compile(
+    rf"(?<![{HAN}{KANA}])([{HAN}][{HAN}ヶケ]{{0,3}}(?:[ ][{HAN}{KANA}]{{1,5}}?|(?![のはがをにでとも])[{KANA}]{{2,5}}?))(?={_J_HONOUR_BEHIND})"
+)
+_J_LINE = re.compile(rf"(?m)^[ ]{{0,4}}([{HAN}][{HAN}{KANA}]{{1,5}}(?:[ ][{HAN}{KANA}]{{1,5}})?)(?=[ ]?(?:様|殿)[ ]?$)")
+_J_AFTER_ROLE = re.compile(
+    rf"(?:借主|貸主|担当者?|患者|顧客|社員|会員|契約者|受取人|申込者|店長|部長|課長|社長|友人|同僚|運転手|お客様)の([{HAN}]{{3,5}}|[{HAN}]{{1,3}}[ ]?[{HAN}{KANA}]{{2,4}}?)(?=[はがをにとも、。])"
+)
+_J_SIGNED = re.compile(
+    rf"(?:敬具|草々|かしこ|よろしくお願い[ぁ-ん致申上]{{2,12}})[。]?\n{{1,3}}[ ]{{0,8}}([{HAN}][{HAN}ヶケ]{{0,3}}[ ]?[{HAN}{KANA}]{{1,5}})(?=\n|\Z)"
 )
 _J_NOBODY = re.compile(
     "お|皆|奥|母|父|兄|姉|弟|妹|娘|神|王|客|患者|業者|店員|医者|職人|各|担当|両|同|貴|本|別|仕|模|多|一|有|無|異|何|人|社|会"
@@ -52,7 +72,7 @@ _J_NOBODY = re.compile(
 _LONGEST_FAMILY, _LONGEST_GIVEN, _SHORTEST_UNKNOWN = 3, 3, 3
 _J_PLACE = rf"[{HAN}ヶケツノ]{{1,6}}(?:市(?:[{HAN}]{{1,4}}区)?|郡[{HAN}ヶケ]{{1,5}}[町村]|(?<!地)(?<!学)区|[町村])"
 _J_ADDRESS = re.compile(
-    rf"(?:(?:{_any(JAPANESE_PREFECTURES)})[{HAN}{KANA}]{{1,24}}[\d０-９]{{1,4}}|\b\d{{1,3}}丁目|(?<=[{KANA}、。 ])[{HAN}{KANA}]{{1,12}}\d{{1,3}}丁目)"
+    rf"(?:(?:{_any(JAPANESE_PREFECTURES)})[{HAN}{KANA}]{{1,24}}[\d０-９]{{1,4}}|(?<![{HAN}])[{HAN}ヶケ]{{1,6}}[市区町村][{HAN}{KANA}]{{0,14}} ?\d{{1,4}}(?=[-－‐]\d{{1,4}}[-－‐]\d)|\b\d{{1,3}}丁目|(?<=[{KANA}、。 ])[{HAN}{KANA}]{{1,12}}\d{{1,3}}丁目)"
     rf"[\d０-９丁目番地号ノの－‐-]{{1,16}}(?:[ \u3000][{HAN}{KANA}]{{2,14}}\d{{1,4}}(?:号室)?)?"
 )
 _J_CITY = re.compile(rf"(?<![{HAN}])({_J_PLACE})(?=[にでへをのから、。 \u3000]|在住|出身|$)")
@@ -110,6 +130,8 @@ def unspaced_prose(text: str) -> Iterator[Finding]:
         return
     for match in _FULL_WIDTH_LABEL.finditer(text):
         yield from field(text, (match[1],), *match.span(2))
+        if names_several(match[1]) and (ends := _LIST_ENDS.search(text, match.end(2))):
+            yield from several(text, match.start(2), ends.start())
     if _HAN_RUN.search(text):
         is_japanese = re.search(f"[{KANA}]", text) is not None
         yield from _japanese(text) if is_japanese else _chinese(text)
@@ -128,6 +150,12 @@ def unspaced_prose(text: str) -> Iterator[Finding]:
 def _japanese(text: str) -> Iterator[Finding]:
     for run in _J_RUN.finditer(text):
         yield from _japanese_name(text, *run.span())
+    for pattern in (_J_HONOURED, _J_LINE, _J_AFTER_ROLE, _J_SIGNED):
+        for match in pattern.finditer(text):
+            if (" " in match[1] or not _J_NOBODY.match(match[1])) and not match[1].endswith(
+                ("部", "課", "係", "店", "会社")
+            ):
+                yield Finding(*match.span(1), PiiType.PERSON, 0.5)
     for pattern in (_J_ADDRESS, _J_STREET_IN_LATIN):
         for match in pattern.finditer(text):
             yield Finding(*match.span(), PiiType.ADDRESS, 0.75)

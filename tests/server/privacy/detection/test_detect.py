@@ -126,6 +126,69 @@ def test_names_in_prose_are_found_by_the_model_and_by_a_given_name_without_it(
         ("arn:aws:iam::210987654321:role/ops, Serial No: 0301234567", [], ["210987654321", "0301234567"]),
         ("ids: 0031877 0052537", [], ["0031877"]),
         ("Patient: Stable\nAgent: curl\nCustomer: unhappy. Owner: root.\n", [], ["Stable", "unhappy"]),
+        (
+            "| Mieterin | Petra Varga |\n|---|---|\n| Wohnort | Sinzig |\n| Geb.-Datum | 3. Mai 1971 |\n",
+            ["Petra Varga", "Sinzig", "3. Mai 1971"],
+            ["Wohnort", "Mieterin", "Datum"],
+        ),
+        (
+            "Tfno.\t912 345 678\nPoblación\tBaza\nC.P.\t18800\nTarjeta\t4111111111111111\n",
+            ["912 345 678", "Baza", "18800"],
+            ["Tarjeta"],
+        ),
+        ("| 郵便番号 | 518-0725 |\n| 生年月日 | 1971年3月4日 |\n", ["518-0725", "1971年3月4日"], []),
+        ("| Field | Meaning |\n|---|---|\n| name | Your Full Name |\n| city | The town of the guest |\n", [], ["town"]),
+        ("Luogo di nascita=Asti\nC.P.=18727\nGeb.datum=10-07-1979\n", ["Asti", "18727", "10-07-1979"], ["Luogo"]),
+        (
+            "Huurder: Petra Varga / Postcode: 8861 KM / Kamer: 12 / Geboorteplaats: Grashoek",
+            ["Petra Varga", "8861 KM", "Grashoek"],
+            ["Kamer"],
+        ),
+        (
+            "Burgerservicenummer: 276901459\nN° de sécurité sociale: 284077512345678\nSV-Nummer: 65 261073 M 419\n",
+            ["276901459", "284077512345678", "65 261073 M 419"],
+            [],
+        ),
+        ("被保険者：富竹 沙也加\nबीमित व्यक्ति: माधव यादव\nनिवास: 5 आहूजा, इलाहाबाद\n", ["富竹 沙也加", "माधव यादव"], []),
+        ("出席者：深田さあや、五条　市子。欠席：岩隈 アキラ。", ["深田さあや", "五条　市子", "岩隈 アキラ"], ["出席"]),
+        ("借主の木戸さゆりは不在。敬具\n有賀　英明\nお客様係", ["木戸さゆり", "有賀　英明"], ["お客様"]),
+        ("穂波みずき様は上越市 66-28-42へ。池 新兵衛さんも。", ["穂波みずき", "上越市 66-28-42", "池 新兵衛"], []),
+        ("皆様、お客様、受付のみなさん、神様。田中です。", [], ["皆", "客", "みな", "神"]),
+        ("नमस्ते अंकुर,\nपता: (92 पाण्डेय, सागर-740596)।", ["अंकुर"], []),
+        ("Presenti: Aroldo De Martini, Rita Bonavita e Lino Cornetta\n", ["Rita Bonavita", "Lino Cornetta"], []),
+        ("La inquilina Nerea Daza paga. Nací el 13 de mayo de 1959.", ["Nerea Daza", "13 de mayo de 1959"], []),
+        ("Geachte mevrouw van der Lede,\n", ["van der Lede"], []),
+        (
+            "Destinatário:\nRadija de Pierro\nColônia Vitor Pimenta, Graça, 04701-994 Vale Verde / PE\n",
+            ["Radija de Pierro"],
+            [],
+        ),
+        ("Agenda:\nQuarterly Review\nCustomer:\nAcme Holdings Ltd\n", [], ["Quarterly", "Acme"]),
+        ("naar Willy-Brandt-Allee 9/1, 4641 KK, Venebrugge", ["Willy-Brandt-Allee 9/1"], []),
+        ('{"authorization.acme.io/decision": "allow", "authorization_mode": "RBAC"}', [], ["allow", "RBAC"]),
+        ("Invoice number: 42183017\nOrder no: 42183018\n", [], ["42183017"]),
+        ("aws_access_key_id = QX7-ID\\naws_secret_access_key = QX7-KEY", ["QX7-ID"], ["aws_secret"]),
+        (
+            "References: <4f1a@mx.acme.org>\n <9c2b$3@mx.acme.org>\nMessage-Id: <7oh6b1$u34@acme.org>\nCc: <ottilie@acme.org>\n",
+            ["ottilie@acme.org"],
+            ["4f1a", "9c2b", "u34"],
+        ),
+        (
+            "Received: from mx1 (Cyrus v2.2)\n by mx.acme.org with ESMTP id <IG6@acme.org>\n for <ottilie@acme.org>\n",
+            ["ottilie@acme.org"],
+            ["Cyrus", "ESMTP", "IG6"],
+        ),
+        (
+            "User-Agent: Mozilla Thunderbird 1.0\nX-Sieve: CMU Sieve 2.2\nFrom: Petra Varga <p@acme.org>\n",
+            ["Petra Varga", "p@acme.org"],
+            ["Mozilla", "Sieve"],
+        ),
+        (
+            '{"sessionIssuer": {"type": "Role", "userName": "DeployRole"}, "userName": "ovarga"}',
+            ["ovarga"],
+            ["DeployRole"],
+        ),
+        ("Adres: Leśna 7\n       58-100 Świdnica\n", ["58-100", "Świdnica"], []),
     ],
 )
 def test_forms_that_people_fill_in_show_their_labels_and_none_of_their_values(
@@ -144,6 +207,9 @@ def test_headings_of_tables_and_words_in_capitals_are_no_names_to_the_model(bala
         "WANTS BINS SENT OUT",
         "Guten Tag,\nIhr Service Team\n",
         "Release: Jammy Jellyfish\nFix Race Condition in Job Queue\n",
+        "<tr><th>Updated Date</th><th>Acquiring Institution</th></tr><tr><td>May 31, 2013</td><td>none</td></tr>",
+        '{"issuer": "Oakfield Web Services, Inc.", "partner_name": "Koolblau B.V.", "partner": "Oakfield Holdings Ltd"}',
+        '[{"name": "Oakfield Simple Storage", "price_unit": 0.01}, {"name": "Mario Kart 7", "price_subtotal": 44.99}]',
     ):
         assert found(balanced, text) == [], text
 
