@@ -162,17 +162,19 @@ def _near(text: str) -> Iterator[Mention]:
         for match in checked(_LEFT_OUT.finditer(text)):
             if match[1] in KINDS:
                 yield Mention(*match.span(), match[1], "")
+    inside = len(text) - len(text.lstrip(_AROUND)), len(text.rstrip(_AROUND))
     for match in checked(_NEAR.finditer(text)):
         is_words = match[2].isalpha() and text[match.end(1)] == " "
         if not is_words or text[match.start(1) - 1 : match.start(1)] == "[":
-            yield from _near_at(text, match)
+            yield from _near_at(text, match, *inside)
     if "[" in text or "]" in text:
         for match in checked(_BARE.finditer(text)):
             if _is_mixed(match[1] or match[2]):
                 yield Mention(*match.span(), "", match[1] or match[2], clear=False)
 
 
-def _near_at(text: str, match: re.Match[str]) -> Iterator[Mention]:
+def _near_at(text: str, match: re.Match[str], first: int, last: int) -> Iterator[Mention]:
+    """Yield what a match is; all but signs around a token stands from `first` to `last` (half open) in the text."""
     kind, letters, start, end = match[1], match[2], match.start(1), match.end(2)
     is_spaced = text[match.end(1) : match.start(2)] == " "
     if match[4] and len(letters) + len(match[4]) == TOKEN_LETTERS:
@@ -189,7 +191,7 @@ def _near_at(text: str, match: re.Match[str]) -> Iterator[Mention]:
         end += 1
     while text[start - 1 : start] == "{" and text[end : end + 1] == "}":
         start, end = start - 1, end + 1
-    if not (text[:start].strip(_AROUND) or text[end:].strip(_AROUND)):
+    if start <= first and last <= end:
         start, end = 0, len(text)
     if len(letters) == TOKEN_LETTERS and _OF_TOKEN.fullmatch(letters.lower()):
         if not (is_spaced and is_word) or (opened and closed):

@@ -193,3 +193,24 @@ def test_prose_gets_values_as_they_are(text: str) -> None:
 def test_a_long_page_is_read_once() -> None:
     page = "".join(f'<p class="a">{T} said <a href="/x?n={T}">{n}</a></p>\n' for n in range(300))
     assert put(page, "O'Brien").count('href="/x?n=O%27Brien"') == 300
+
+
+class Counted(str):  # noqa: SLOT000 - it counts
+    """A text that counts the characters that are copied out of it."""
+
+    copied = 0
+
+    def __getitem__(self, at: Any) -> str:
+        part = str.__getitem__(self, at)
+        self.copied += len(part)
+        return part
+
+
+def test_the_work_for_mentions_grows_with_a_text_and_not_faster() -> None:
+    copied = []
+    for count in (100, 400):
+        text = Counted("x-1234567890 [EMAIL_9g5ddg3t " * count)
+        assert len(mentions_in(text)) >= count
+        copied.append(text.copied)
+    assert 0 < copied[1] <= 4.4 * copied[0]
+    assert [mention.start for mention in mentions_in(f" <({T[1:-1]})> ")] == [0]
