@@ -77,6 +77,8 @@ _COLON = re.compile(
     r"((?:[ ][^\W\d_]{1,16}){0,2})(?:[ ]?(?::(?!\S)|\uff1a)|(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]):)"
 )
 """Behind a name that runs into the next label: `Jane Roe Date` of `Jane Roe Date of Birth:`."""
+_KEYED, _LONGEST_KEYED = re.compile(r"[^\W\d_]\.?:[ \t]{1,8}(?:[^\W\d_]{1,6}\.? ){0,2}\Z"), 32
+"""Before a name that is a value: what runs into the next colon is a label then, and not the speaker's."""
 _BEFORE = re.compile(
     r"(?:(?:(?<=\d )[AaPp]\.?[Mm]\.?|(?:Dr|Prof|Mr|Mrs|Ms|Mx|Sr|Sra|Srta|Dra|Sig|Dott|Mme|Mlle|Dhr|Mevr|dr|prof|mr|mrs|ms|DR|PROF|MR|MRS|MS)\.?"
     r"|(?:PD|M|MM|Mag|Ing|Lic|Arq|Avv|Rev|Hon|Doç|Öğr|Uzm|Uz|Av|Okt|Çev|Arş|Gör|Yrd|Sig\.ra|Dott\.ssa|Dr\.ssa|Dipl\.-Ing|Dipl\.-Kfm|Univ\.-?Prof|dhr|mevr|B\.Sc|M\.Sc)\."
@@ -99,7 +101,11 @@ def _without_titles(text: str, finding: Finding) -> Finding:
         end = after.start()
     if colon := _COLON.match(text, end):
         label = start + label_at_end(text[start : colon.end(1)])
-        if label < end and (is_label(text[label : colon.end(1)]) or text[label:end].lower() in EVERYDAY):
+        if label < end and (
+            is_label(text[label : colon.end(1)])
+            or text[label:end].lower() in EVERYDAY
+            or (" " in text[start:label].strip() and _KEYED.search(text, max(0, start - _LONGEST_KEYED), start))
+        ):
             end = label
     if file := _FILE_END.search(text, max(start, end - _LONGEST_FILE_END), end + _LONGEST_EXTENSION):
         end = max(start, file.start()) if file.start() < end else end
