@@ -468,11 +468,16 @@ class KeyJudge:
 def names_product(path: Sequence[str], value: str) -> bool:
     """Return whether a key says that its value is the name of a product, a company or a program: `brand`, `agent`."""
     key = in_words(path[-1]) if path else ""
-    return key.removesuffix(" name") in _PRODUCTS or _is_program(key, value.rstrip(".!"))
+    words = {_NAME_AT_END.sub("", word) for word in key.split()} - _NAME_WORDS
+    return (bool(words) and words <= _PRODUCTS) or _is_program(key, value.rstrip(".!"))
+
+
+_NAME_AT_END = re.compile(r"(?<=...)s?(?:name|naam|namn|navn)\Z")
+_NAME_WORDS = frozenset((*_NAME_BESIDE_ROLE.split("|"), *_OF_ROLE.replace("|", " ").split(), ""))
 
 
 def _is_program(key: str, value: str) -> bool:
-    return key in _PROGRAMS and " " not in value and value not in GIVEN_NAMES
+    return key in _PROGRAMS and (value[-1:].isdigit() or " " not in value) and value not in GIVEN_NAMES
 
 
 def is_label(words: str) -> bool:

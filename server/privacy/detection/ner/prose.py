@@ -263,11 +263,24 @@ def _addresses(text: str, judged: Iterable[_Judged]) -> Iterator[Finding]:
             yield from _address(text, block)
             block = []
             continue
-        if block and not _JOINS_ADDRESS.fullmatch(text, block[-1].word.end, each.word.start):
+        if block and not (
+            _JOINS_ADDRESS.fullmatch(text, block[-1].word.end, word.start)
+            and not ("\n" in text[block[-1].word.end : word.start] and _ends_address(text, block))
+        ):
             yield from _address(text, block)
             block = []
         block.append(each)
     yield from _address(text, block)
+
+
+def _ends_address(text: str, block: Sequence[_Judged]) -> bool:
+    """Return whether the last line of an address has the place and its code, so that another matter follows."""
+    line = text.rfind("\n", 0, block[-1].word.start)
+    codes = [sum(map(str.isdigit, each.word.text)) for each in block if each.word.start > line]
+    return len(block) > 1 and len(codes) > 1 and max(codes) >= _CODE_DIGITS and min(codes) == 0
+
+
+_CODE_DIGITS = 4
 
 
 def _address(text: str, block: Sequence[_Judged]) -> Iterator[Finding]:

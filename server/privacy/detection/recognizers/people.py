@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ..findings import Finding, PiiType
-from ..keys import is_label, looks_like_full_name
+from ..keys import is_company, is_label, looks_like_full_name
 from ..lists import EVERYDAY, PLAIN_WORDS, SMALL
 from ..ner.words import SMALL_FAMILIES, SMALL_GIVEN
 from ..scripts import holds, lowered
@@ -89,7 +89,7 @@ _SSH_TARGET = re.compile(
 )
 _HANDLE = re.compile(r"(?<![\w.@/=+-])@([A-Za-z][\w-]{1,30}(?:\.[\w-]{1,30}){0,2})(?![\w@/(=]|\.\w)")
 _EXTENSION = re.compile(
-    r"\.(?:pdf|docx?|odt|rtf|xlsx?|ods|csv|pptx?|txt|eml|msg|vcf|ics|jpe?g|png|heic|tiff?|zip|mp[34]|m4a|wav)(?!\w)"
+    r"(?i)\.(?:pdf|docx?|odt|rtf|xlsx?|ods|csv|pptx?|txt|eml|msg|vcf|ics|jpe?g|png|heic|tiff?|zip|mp[34]|m4a|wav)(?!\w)"
 )
 _STEM = re.compile(r"(?:[^\W\d_][\w'’-]{0,30} ){0,4}[\w.'’-]{1,80}\Z")
 _LONGEST_STEM = 80
@@ -206,7 +206,7 @@ _INTRODUCTIONS = (
     "name is", "name's", "name’s", "name:", "name was", "mein name", " called", "heiße", "appelle", "llamo", "chiamo", "meu nome", "-off-by", "c/o", "attn", "written by", "authored by", "reported by", "assigned to",
     "payable to", "order of", "off by:",
 )  # fmt: skip
-_BOOKED = re.compile(r"(?<![\w/.-])[A-Z]{2,24}/[A-Z]{2,24}(?: [A-Z]{1,24})? ?(?:MR|MRS|MS|MSTR|MISS|DR)\b")
+_BOOKED = re.compile(r"(?:(?<![\w/.-])|(?<=[ \n]\d\.))[A-Z]{2,24}/[A-Z]{2,24}(?: [A-Z]{1,24})? ?(?:MR|MRS|MS|MSTR|MISS|DR)\b")
 _BILLED = re.compile(
     rf"(?i:\b(?:bill(?:ed)?|ship(?:ped)?|sold|invoiced?|deliver(?:ed)?|wire \S{{1,12}} \S{{1,16}}|pay|transfer|refund(?:ed)?)) (?i:to):?[ \t\n]{{1,3}}({_FULL_NAME})(?![.\w]| \d)"
 )
@@ -227,6 +227,12 @@ _HL7_NAME = re.compile(
     r"(?<=[|~])(?:\d{0,12}\^)?([^\W\d_][\w'’ -]{1,40}\^[^\W\d_][\w'’ -]{0,40}(?:\^[^\W\d_][\w'’. -]{0,20})?)(?=[|~^])"
 )
 _HL7_BORN = re.compile(r"\|((?:19|20)\d{6})\|[FMOUAN]?\|")
+_VERSUS = re.compile(rf"({_NAME_WORD}) \./\. ({_NAME})")
+_STATED = re.compile(r"(?:(?<=\?3[23])|(?<=/NAME/))[^?/\r\n]{3,60}")
+_STATED_ACCOUNT = re.compile(r"(?m)^:25:([^\r\n]{5,40})")
+_PEDIGREE = re.compile(r"(?m)^[1-9] (?:NAME|GIVN|SURN|NICK|_MARNM) [^\r\n]{1,80}")
+_PEDIGREE_NAME = re.compile(r"(?<=[ /])[^\W\d_][^/\r\n]{0,60}[^/\s]")
+_PEDIGREE_BORN = re.compile(r"(?m)^1 BIRT[^\n]{0,80}\n(?:[2-9] (?!DATE)[^\n]{0,200}\n){0,6}2 DATE ([^\r\n]{4,40})")
 _DISTINGUISHED = re.compile(
     r"(?i)(?<![\w])cn=([^,;\"'<>=/\n]{3,60})(?=,\s{0,2}(?:ou|o|dc|c|l|st|email\w{0,10})=|/(?:O|OU|emailAddress)=)"
 )
@@ -252,7 +258,7 @@ def people(text: str) -> Iterator[Finding]:
         (_BILLED, 0.7, (" to ", " to:", " to\t", " to\n")),
     ):
         for match in pattern.finditer(text) if holds(lower, needed) else ():
-            if match[1].split()[0] not in _NO_SPEAKER:
+            if match[1].split()[0] not in _NO_SPEAKER and not EVERYDAY.issuperset(match[1].lower().split()):
                 yield Finding(*match.span(1), PiiType.PERSON, score)
     for segment in _HL7.finditer(text) if "^" in text else ():
         # HL7 version 2.5.1, chapter 2A: the components of an XPN or XCN, family name first.
@@ -267,6 +273,28 @@ def people(text: str) -> Iterator[Finding]:
             yield Finding(*match.span(1), PiiType.PERSON, 0.75)
     if "begin:v" in lower:
         yield from _contact_cards(text)
+    for match in _VERSUS.finditer(text) if " ./. " in text else ():
+        yield from (Finding(*match.span(group), PiiType.PERSON, 0.7) for group in (1, 2))
+    yield from _statements(text) if ":86:" in text else ()
+    yield from _pedigrees(text) if "1 NAME " in text and "0 HEAD" in text else ()
+
+
+def _statements(text: str) -> Iterator[Finding]:
+    """Read the account of a statement of SWIFT's MT940 and its partners, as banks write them in field 86."""
+    for match in _STATED.finditer(text):
+        if not is_company(match[0]):
+            yield Finding(*match.span(), PiiType.PERSON, 0.7)
+    for match in _STATED_ACCOUNT.finditer(text):
+        yield Finding(*match.span(1), PiiType.BANK, 0.8)
+
+
+def _pedigrees(text: str) -> Iterator[Finding]:
+    """Read the names and dates of birth of GEDCOM 5.5.1 (its lines `NAME Jane /Roe/`)."""
+    for line in _PEDIGREE.finditer(text):
+        for name in _PEDIGREE_NAME.finditer(text, line.start() + len("1 NAME"), line.end()):
+            yield Finding(*name.span(), PiiType.PERSON, 0.85)
+    for born in _PEDIGREE_BORN.finditer(text):
+        yield Finding(*born.span(1), PiiType.DATE_OF_BIRTH, 0.85)
 
 
 def _beside_mails(text: str) -> Iterator[re.Match[str]]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from ..findings import Finding
+from ..keys import judge
 from .keyed_values import field
 
 _SEPARATORS = ("|", "\t", ";", ",")
@@ -34,6 +35,8 @@ _BOX = str.maketrans(
 """The lines of a box, as characters of which tables in ASCII are made."""
 _GAP = re.compile(r" {2,}")
 _WRAPPED = re.compile(r" {1,4}\\?\Z")
+_FORM_ROWS = 12
+_FILLED = re.compile(r"[ \d@]")
 _LEFT_OUT = "..."
 """Stands in a heading for columns that are not shown."""
 _SERIES = re.compile(r"Name: (.{1,60}), (?:Length: \d{1,12}, )?dtype: ")
@@ -62,6 +65,11 @@ def tables(text: str) -> Iterator[Finding]:
             index += 1
             continue
         separator, headings = found
+        if len(headings) == _FEWEST_CELLS and _is_form(text, rows, index, separator):
+            while index < len(rows) and len(cells := list(_cells(text, *rows[index], separator))) == _FEWEST_CELLS:
+                yield from field(text, (text[slice(*cells[0])].strip(),), *cells[1])
+                index += 1
+            continue
         index += 1
         while index < len(rows):
             start, end = rows[index]
@@ -74,6 +82,15 @@ def tables(text: str) -> Iterator[Finding]:
                 break
             yield from columns(text, headings, cells)
             index += 1
+
+
+def _is_form(text: str, rows: Sequence[_Span], index: int, separator: str) -> bool:
+    """Return whether two columns are keys and values, so that the first row is no heading: two rows read so."""
+    fields = 0
+    for start, end in rows[index : index + _FORM_ROWS]:
+        said = [text[slice(*cell)].strip() for cell in islice(_cells(text, start, end, separator), _FEWEST_CELLS)]
+        fields += len(said) == _FEWEST_CELLS and bool(_FILLED.search(said[1])) and judge(said[:1], said[1]) is not None
+    return fields > 1
 
 
 def _aligned(text: str, rows: Sequence[_Span]) -> Iterator[Finding]:
