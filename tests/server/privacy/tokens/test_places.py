@@ -190,6 +190,10 @@ def test_prose_gets_values_as_they_are(text: str) -> None:
     assert put(text, 'Ann "Nan" O\'Brien & Co') == text.replace(T, 'Ann "Nan" O\'Brien & Co')
 
 
+def test_the_brackets_of_a_link_in_markdown_stay() -> None:
+    assert put(f"- {T}(https://x.example/{T}), {T}(x)", "Roe") == "- [Roe](https://x.example/Roe), Roe(x)"
+
+
 def test_a_long_page_is_read_once() -> None:
     page = "".join(f'<p class="a">{T} said <a href="/x?n={T}">{n}</a></p>\n' for n in range(300))
     assert put(page, "O'Brien").count('href="/x?n=O%27Brien"') == 300
