@@ -41,7 +41,9 @@ _SPREAD_TOKEN = re.compile(r"([A-Za-z](?:[A-Za-z0-9_]{0,30}[A-Za-z0-9])?)_{0,3}(
 _BLANKS = re.compile(r"[ \t\r\n>|#*:./\u00a0\u2010-\u2014-]+")
 _NUMBERED = re.compile(r"\[([A-Z](?:[A-Z0-9_]{0,30}[A-Z0-9])?)[_ -]?(?:[0-9]{1,3}|[A-Z])\]")
 """What models write for somebody without having a token."""
-_BARE = re.compile(r"\[([0-9a-hjkmnp-tv-z]{10})(?:(?:_[A-Za-z_]{2,30})?\]|(?![0-9A-Za-z_]))|(?<![0-9A-Za-z])([0-9a-hjkmnp-tv-z]{10})\]")
+_BARE = re.compile(
+    r"\[([0-9a-hjkmnp-tv-z]{10})(?:(?:_[A-Za-z_]{2,30})?\]|(?![0-9A-Za-z_]))|(?<![0-9A-Za-z])([0-9a-hjkmnp-tv-z]{10})\]"
+)
 """A token that lost its type."""
 _CUT_END = re.compile(r"(?:\.{2,4}|…)?\]?")
 _LEFT_OUT = re.compile(r"\[([A-Z][A-Z0-9_]{0,31})_(?:\.{2,4}|…)\]?")

@@ -206,7 +206,9 @@ _INTRODUCTIONS = (
     "name is", "name's", "name’s", "name:", "name was", "mein name", " called", "heiße", "appelle", "llamo", "chiamo", "meu nome", "-off-by", "c/o", "attn", "written by", "authored by", "reported by", "assigned to",
     "payable to", "order of", "off by:",
 )  # fmt: skip
-_BOOKED = re.compile(r"(?:(?<![\w/.-])|(?<=[ \n]\d\.))[A-Z]{2,24}/[A-Z]{2,24}(?: [A-Z]{1,24})? ?(?:MR|MRS|MS|MSTR|MISS|DR)\b")
+_BOOKED = re.compile(
+    r"(?:(?<![\w/.-])|(?<=[ \n]\d\.))[A-Z]{2,24}/[A-Z]{2,24}(?: [A-Z]{1,24})? ?(?:MR|MRS|MS|MSTR|MISS|DR)\b"
+)
 _BILLED = re.compile(
     rf"(?i:\b(?:bill(?:ed)?|ship(?:ped)?|sold|invoiced?|deliver(?:ed)?|wire \S{{1,12}} \S{{1,16}}|pay|transfer|refund(?:ed)?)) (?i:to):?[ \t\n]{{1,3}}({_FULL_NAME})(?![.\w]| \d)"
 )

@@ -31,7 +31,9 @@ _NEAR_WORD = re.compile(
 _WORD_AFTER = re.compile(
     r"(?i)[ ](?:is|was)[ ](?:my|the|your|our|his|her|their)[ ](?:[a-z]{2,12}[ ]){0,2}(?:phone|cell|mobile|telephone|fax|number)\b"
 )
-_LINK = re.compile(r"(?:(?<=wa\.me/)|(?<=\?phone=)|(?<=tel:)|(?<=sms:)|(?<=signal\.me/#p/)|(?<=[?&]number=)(?=\+|%2B))\+?(?:%2B)?\d[\d().-]{6,20}")
+_LINK = re.compile(
+    r"(?:(?<=wa\.me/)|(?<=\?phone=)|(?<=tel:)|(?<=sms:)|(?<=signal\.me/#p/)|(?<=[?&]number=)(?=\+|%2B))\+?(?:%2B)?\d[\d().-]{6,20}"
+)
 _NATIONAL = tuple(
     re.compile(form)
     for form in (

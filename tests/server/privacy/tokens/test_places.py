@@ -110,6 +110,12 @@ READ: dict[str, tuple[str, str, Callable[[str], Any], Callable[[str], Any]]] = {
         lambda text: parse_qs(urlsplit(attributes(text)[0]).query)["name"],
         lambda value: [value],
     ),
+    "url without a path": (
+        "find?name={T}&page=2",
+        "",
+        lambda text: parse_qs(urlsplit(text).query)["name"],
+        lambda value: [value],
+    ),
     "form": ("a=1&name={T}", "", lambda text: parse_qs(text)["name"], lambda value: [value]),
     "shell, single": ("grep -i 'x {T}' a.txt", "", lambda text: shlex.split(text)[2], lambda value: f"x {value}"),
     "shell, double": (
@@ -151,6 +157,10 @@ def test_the_shell_itself_reads_the_value_as_one_word(value: str) -> None:
 def test_a_literal_of_sql_is_one_literal(value: str) -> None:
     assert rows(put(f"SELECT '{T}' AS n FROM (SELECT 1) WHERE 1 = 1", value)) == [value]
     assert rows(put(f"INSERT INTO people VALUES ('{T}')", value)) == [value]
+    for query in ("SELECT '{T}'", "VALUES ('{T}')", "-- one\nSELECT n FROM (SELECT '{T}' AS n) WHERE 1=1"):
+        assert rows(put(query.replace("{T}", T), value)) == [value]
+    for part in ("WHERE n = '{T}'", "CALL add_person('{T}')", "EXEC dbo.Add @n = N'{T}'", "n = '{T}' AND x = 1"):
+        assert put(part.replace("{T}", T), value) == part.replace("{T}", value.replace("'", "''"))
     if value == json.dumps(value, ensure_ascii=False)[1:-1]:
         assert rows(put(f"""SELECT json_extract('{{"n": "{T}"}}', '$.n') FROM (SELECT 1) WHERE 1""", value)) == [value]
 
@@ -164,6 +174,8 @@ def test_a_literal_of_sql_is_one_literal(value: str) -> None:
         (f"<script>var a = '{T}'</script>", "O'Brien", "a script"),
         (f"<a onclick=\"go('{T}')\">x</a>", "O'Brien", "a script"),
         (f"<!-- {T} --><b>x</b>", "a --> b", "a script, a style or a comment"),
+        (f'name = "{T}"', 'Ann "Nan" Roe', "quotes that it has itself"),
+        (f"python -c \"print('{T}')\"", "O'Brien", "quotes that it has itself"),
         (f"<b {T}=1>x</b>", "a b", "outside of quotes"),
         (f"cat <<EOF > a | b\n{T}\nEOF", "$(id)", "this part of a command"),
         (f'echo "$(date {T})"', "a; id", "this part of a command"),
