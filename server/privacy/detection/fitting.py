@@ -75,7 +75,7 @@ def _remainders(text: str, taken: bytearray, finding: Finding) -> Iterator[Findi
 _FILE_END = re.compile(r"(?:[ _-](?:[A-Z]{2,3}|[a-z]{2,12}))?\.(?:[a-z]{2}[a-z0-9]{1,2}|7z)(?!\w)")
 _LONGEST_FILE_END, _LONGEST_EXTENSION = 14, 6
 _COLON = re.compile(
-    r"((?:[ ][^\W\d_]{1,16}){0,2})(?:[ ]?(?::(?!\S)|\uff1a)|(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]):)"
+    r"((?:[ .#/-]{1,2}[^\W\d_]{0,16}){0,2}\.?)(?:[ ]?(?::(?!\S)|\uff1a)|(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]):)"
 )
 """Behind a name that runs into the next label: `Jane Roe Date` of `Jane Roe Date of Birth:`."""
 _KEYED, _LONGEST_KEYED = re.compile(r"[^\W\d_]\.?:[ \t]{1,8}(?:[^\W\d_]{1,6}\.? ){0,2}\Z"), 32

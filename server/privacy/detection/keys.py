@@ -276,7 +276,7 @@ _BEFORE_NAME = frozenset("pan pani пан пані dr dra prof ing mag sig sr sr
 _AFTER_NAME = frozenset("mba phd md dds dvm cpa msc bsc jr sr ii iii iv bed beng llb llm ba ma".split())
 _COMPANY = re.compile(
     r"(?i)\b(?:inc|llc|ltd|gmbh|corp|corporation|company|co|ag|kg|sa|srl|plc|group|holdings?|bank|university|school|hospital|department|"
-    r"team|guild|crew|squad|committee|board|council|services?|solutions|systems|technologies|foundation|institute|hotel|restaurant|store|shop|bv|oy|pty|sarl|sas|ug|ohg|kgaa)\b"
+    r"team|platform|desk|guild|crew|squad|committee|board|council|services?|solutions|systems|technologies|foundation|institute|hotel|restaurant|store|shop|bv|oy|pty|sarl|sas|ug|ohg|kgaa)\b"
 )
 _LONGEST_NAME, _MOST_WORDS = 80, 6
 

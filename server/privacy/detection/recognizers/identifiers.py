@@ -74,8 +74,8 @@ _KINDS = (
     _kind(PiiType.TAX_ID, r"(?-i:RFC)\b", r"[A-ZÑ&]{3,4}\d{6}[A-Z0-9]{3}"),
     _kind(
         PiiType.SSN,
-        r"(?-i:NSS)\b|(?-i:NIR)\b|(?-i:TAJ)\b|(?-i:SV-N(?:umme)?r)|sécu\b|sozialversicherung\w{0,10}|rentenversicherung\w{0,10}|s[ée]curit[ée] sociale|seguridad social|n[úu]mero de la seguridad",
-        r"\d{2} ?\d{6} ?[A-Z] ?\d{3}|\d{2}[/ ]?\d{8}[/ ]?\d{2}|\d{4} ?\d{6}|\d{3} \d{3} \d{3}|\d{9}|\d{11}|[12](?: ?\d{2}){3} ?\d{3} ?\d{3}(?: ?\d{2})?",
+        r"(?-i:NSS)\b|(?-i:NUSS)\b|carte vitale|(?-i:NIR)\b|(?-i:TAJ)\b|(?-i:SV-N(?:umme)?r)|sécu\b|sozialversicherung\w{0,10}|rentenversicherung\w{0,10}|s[ée]curit[ée] sociale|seguridad social|n[úu]mero de la seguridad",
+        r"\d{2} ?\d{6} ?[A-Z] ?\d{3}|\d{2}[/ ]?\d{8}[/ ]?\d{2}|\d{12}|\d{4} ?\d{6}|\d{3} \d{3} \d{3}|\d{9}|\d{11}|[12](?: ?\d{2}){3} ?\d{3} ?\d{3}(?: ?\d{2})?",
     ),
     _kind(
         PiiType.SSN,
@@ -97,10 +97,11 @@ _KINDS = (
     ),
     _kind(
         PiiType.NATIONAL_ID,
-        r"居民身份证|身份证|公民身份号码|公民身份號碼|身份号码|身分證字號|身分證|身份證字號|身份證|統一編號|주민등록번호|주민번호|외국인등록번호|マイナンバー|個人番号|(?-i:CNP)\b|(?-i:AHV)\b|(?-i:AVS)\b|運転免許証(?:番号)?|運転免許(?:番号)?|運転免許証番号|健康保険証|在留カード|운전면허(?:번호)?|驾驶证号?|henkilötunnus|samordningsn\w{0,8}|personbeteckning|sosiaaliturvatunnus|(?-i:HETU)\b|versicherten|kvnr\b|rodné číslo|rodne cislo|fødselsnummer|(?-i:EGN)\b|(?-i:ЕГН)\b"
+        r"居民身份证|身份证|公民身份号码|公民身份號碼|身份号码|身分證字號|身分證|身份證字號|身份證|統一編號|주민등록번호|주민번호|외국인등록번호|マイナンバー|個人番号|(?-i:CNP)\b|(?-i:AHV)\b|(?-i:AVS)\b|運転免許証(?:番号)?|運転免許(?:番号)?|運転免許証番号|健康保険証|在留カード|운전면허(?:번호)?|驾驶证号?|henkilötunnus|samordningsn\w{0,8}|personbeteckning|sosiaaliturvatunnus|(?-i:HETU)\b|versicherten|kvnr\b|rodné číslo|rodne cislo|(?-i:RČ)\b|fødselsn(?:umme)?r|kennitala|(?-i:EGN)\b|(?-i:ЕГН)\b"
         r"|(?-i:JMBG)\b|(?-i:OIB)\b|(?-i:EMŠO)\b|isikukood|asmens kodas|personas kods|(?-i:ИНН)\b|(?-i:СНИЛС)\b|(?-i:РНОКПП)\b|(?-i:AMKA)\b|(?-i:ΑΜΚΑ)\b|(?-i:PPSN?)\b|rijksregisternummer|(?-i:NISS)\b|(?-i:TCKN)\b|kimlik no|(?-i:NIK)\b|(?-i:KTP)\b|(?-i:CCCD)\b|(?-i:CMND)\b|(?-i:МРН)\b|ת\.ז\.|आधार|الرقم القومي|الرقم الوطني|رقم الهوية|תעודת זהות|เลขประจำตัวประชาชน",
         r"\d{6}[-+A-FU-Y]\d{3}[0-9A-Y]|[A-Z]\d{9}|(?:\d[ ./-]?){7,17}[\dXA-Z][A-Z]?",
     ),
+    _kind(PiiType.NATIONAL_ID, r"pnr\b|persnr\b|personnr\b", r"\d{6}(?:\d\d)?[-+ ]?\d{4,5}"),
     _kind(
         PiiType.DATE_OF_BIRTH,
         r"DOB\b|D\.O\.B\.?|date of birth|born|birth ?date|birthday|BDAY\b|geboren|geburtsdatum|geb\.|né(?:e)? le|date de naissance|nacimiento|nacid[oa]|nato il|nata il|nascita|"
