@@ -146,6 +146,7 @@ def _named_in(text: str, start: int, end: int) -> tuple[int, int] | None:
             return first, parts[following][1]
         if at and _may_name(parts[at - 1][2]):
             return parts[at - 1][0], last
+    parts = [part for part in parts if part[0] > text.rfind(" ", start, end)]
     others = [part for part in parts if part[2] not in _OF_FILES]
     is_theirs = len(others) == _FULL < len(parts) and others[0][1] + 1 == others[1][0]
     if is_theirs and all(text[first].isupper() and _may_name(word) for first, _, word in others):
@@ -221,7 +222,10 @@ _SIGNED = re.compile(
     rf"(?mi:^[ \t>]{{0,8}}(?:best|kind|warm|many thanks|thanks|thank you|regards|(?:best|kind|warm(?:est)?) (?:regards|wishes)|cheers|sincerely|yours(?: sincerely| truly| faithfully)?|all the best|viele grüße|mit freundlichen grüßen|beste grüße|lg|mfg|cordialement|bien à vous|saludos|un saludo|atentamente|cordiali saluti|grazie|atenciosamente|groeten|met vriendelijke groet|hälsningar|mvh)[,.!]?[ ]?(?:\r?\n[ \t>]{{0,8}}){{1,3}}(?:--[ ]?\n)?)({_NAME})[ ]?(?=\r?\n|\Z)"
 )
 _TITLED = re.compile(
-    rf"(?<!\w)(?:M[RrxX]|MRS|MISS|HERRN?|FRAU|Mrs|Ms|Dr|Prof|Sir|Miss|Herrn?|Frau|Mme|Mlle|Monsieur|Madame|Señora?|Sr|Sra|Signora?|Dott|Ing|Rev|Hon|Capt|Sgt|Lt|Col)\.? (?:(?:Dr|Prof)\.? ){{0,2}}((?:{_PARTICLE}[ ]){{0,2}}{_NAME})"
+    rf"(?<!\w)(?:Mr|Mrs|Ms|Mx|Dr|Prof|Sir|Miss|Herrn?|Frau|Mme|Mlle|Monsieur|Madame|Señora?|Sr|Sra|Signora?|Dott|Ing|Rev|Hon|Capt|Sgt|Lt|Col)\.? (?:(?:Dr|Prof)\.? ){{0,2}}((?:{_PARTICLE}[ ]){{0,2}}{_NAME})"
+)
+_TITLED_CAPITALS = re.compile(
+    rf"(?<![\w/])(?<![A-Z] )(?:MRS?|MISS|HERRN?|FRAU)\.? ([{_UPPER}'’-]{{2,24}}(?: [{_UPPER}'’-]{{2,24}}){{1,3}})\b"
 )
 _INTRODUCED = re.compile(
     rf"(?i:\b(?:my|her|his|their|your|full|the) (?:full |maiden |last |first |middle )?name(?: is|['’]s|:| was)|\bname['’]s|\bI am called|\bmein name ist|\bich heiße|\bje m['’]appelle|\bme llamo|\bmi chiamo|\bmeu nome é|\bsigned[- ]off[- ]by:|\bc/o|\battn:?|\bwritten by|\bauthored by|\breported by|\bassigned to|\bpayable to|\bpay to the order of)[ \t\n]{{1,3}}({_NAME})"
@@ -286,6 +290,7 @@ def people(text: str) -> Iterator[Finding]:
         (_ADDRESSED, 0.75, _GREETINGS),
         (_SIGNED, 0.75, ("\n",)),
         (_TITLED, 0.7, (" ",)),
+        (_TITLED_CAPITALS, 0.7, ("mr", "miss ", "herr", "frau ")),
         (_INTRODUCED, 0.7, _INTRODUCTIONS),
         (_BILLED, 0.7, (" to ", " to:", " to\t", " to\n")),
     ):
