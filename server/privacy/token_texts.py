@@ -20,9 +20,9 @@ TOKEN = re.compile(r"\[([A-Z](?:[A-Z0-9_]{0,30}[A-Z0-9])?)_([0-9a-hjkmnp-tv-z]{1
 
 _OPENS, _CLOSES = "[\uff3b\u3010\u3014\u3016", "]\uff3d\u3011\u3015\u3017"
 _ESCAPED = re.compile(
-    r"&(?:#9[135]|#[xX]5[bBdDfF]|l[sb]r?qb|r[sb]r?qb|lbrack|rbrack|lowbar|UnderBar);"
-    r"|%(?:25)?5[bBdDfF]|=5[BDF]|\\{1,4}u005[bBdDfF]|\\{1,4}x5[bBdDfF]"
-    r"|\\{1,4}[\[\]_*`{}-]|=[ \t]{0,4}\r?\n"
+    r"&(?:amp;)?(?:#0{0,4}9[135]|#[xX]0{0,4}5[bBdDfF]|l[sb]r?qb|r[sb]r?qb|lbrack|rbrack|lowbar|UnderBar);"
+    r"|%(?:25)?5[bBdDfF]|=5[BDF]|\\{1,4}u005[bBdDfF]|\\{1,4}u\{0{0,4}5[bBdDfF]\}|\\{1,4}x5[bBdDfF]"
+    r"|\\{1,4}[\[\]_*`{}-]|=[ \t]{0,4}\r?\n|\\\r?\n[ \t]{0,16}|<wbr ?/?>"
     r"|[\u00ad\u200b-\u200f\u2060\ufeff\uff10-\uff19\uff21-\uff3d\uff3f\uff41-\uff5a\u3010\u3011\u3014-\u3017]"
 )
 """What is written for a sign of a token: entities, percent and unicode escapes, Markdown's, quoted-printable,
@@ -35,11 +35,15 @@ _NEAR = re.compile(
     rf"(?:({_WRAP})([0-9A-Za-z]{{1,7}})(?![0-9A-Za-z]))?"
 )
 """A type and what may be the rest of a token, which a line break may part."""
-_SPREAD = re.compile(r"\[[ \t\r\n]{0,8}([A-Za-z][A-Za-z0-9_ \t\r\n>|#*-]{8,90})\]")
-"""All that stands between two brackets, where it may be a token with blanks or line breaks in it."""
-_SPREAD_TOKEN = re.compile(r"([A-Za-z](?:[A-Za-z0-9_]{0,30}[A-Za-z0-9])?)_([0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{10})")
-_BLANKS = re.compile(r"[ \t\r\n>|#*-]+")
-_BARE = re.compile(r"\[([0-9a-hjkmnp-tv-z]{10})(?![0-9A-Za-z])|(?<![0-9A-Za-z])([0-9a-hjkmnp-tv-z]{10})\]")
+_SPREAD = re.compile(r"\[[ \t\r\n]{0,8}([A-Za-z][A-Za-z0-9_ \t\r\n>|#*:./\u00a0\u2010-\u2014-]{8,90})\]")
+"""All that stands between two brackets, where it may be a token with blanks or line breaks or other signs in it."""
+_SPREAD_TOKEN = re.compile(r"([A-Za-z](?:[A-Za-z0-9_]{0,30}[A-Za-z0-9])?)_{0,3}([0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{10})")
+_BLANKS = re.compile(r"[ \t\r\n>|#*:./\u00a0\u2010-\u2014-]+")
+_NUMBERED = re.compile(r"\[([A-Z](?:[A-Z0-9_]{0,30}[A-Z0-9])?)[_ -]?(?:[0-9]{1,3}|[A-Z])\]")
+"""What models write for somebody without having a token."""
+_BARE = re.compile(
+    r"\[([0-9a-hjkmnp-tv-z]{10})(?:(?:_[A-Za-z_]{2,30})?\]|(?![0-9A-Za-z_]))|(?<![0-9A-Za-z])([0-9a-hjkmnp-tv-z]{10})\]"
+)
 """A token that lost its type."""
 _CUT_END = re.compile(r"(?:\.{2,4}|…)?\]?")
 _LEFT_OUT = re.compile(r"\[([A-Z][A-Z0-9_]{0,31})_(?:\.{2,4}|…)\]?")
@@ -50,6 +54,8 @@ _SIGN = re.compile(r"[_-]")
 _BRACKET_WITHIN = 200
 _BRACKET = re.compile(r"[^\[\]]+")
 _AROUND = "<>()`*\"' "
+_LINK = re.compile(r"\((?:https?:|mailto:|tel:|\.{0,2}/|#)")
+"""Behind a token whose brackets are those of a link in Markdown, too."""
 KINDS = frozenset(map(str, PiiType))
 """The types by which a token is recognized that lost its brackets or some of its letters."""
 
@@ -97,7 +103,11 @@ def tokens_in(text: str) -> list[tuple[int, int]]:
 
 def mentions_in(text: str) -> list[Mention]:
     """Return the tokens of a text in order, also those that were rewritten, cut or altered."""
-    found = [Mention(*match.span(), match[1], match[2]) for match in (TOKEN.finditer(text) if "[" in text else ())]
+    found = [
+        Mention(match.start() + is_link, match.end() - is_link, match[1], match[2])
+        for match in (TOKEN.finditer(text) if "[" in text else ())
+        for is_link in (_LINK.match(text, match.end()) is not None,)
+    ]
     plain, places = _plain(TOKEN.sub(_blank, text) if found else text)
     taken: list[tuple[int, int]] = []
     for mention in _near(plain):
@@ -139,13 +149,14 @@ def _sign(source: str) -> str:
     if len(source) == 1:
         return "[" if source in _OPENS else "]" if source in _CLOSES else _folded(source)
     if source[0] == "&":
-        said = source[1:-1].lower().lstrip("#x")
+        said = source[1:-1].lower().removeprefix("amp;").lstrip("#x0")
         return {"91": "[", "5b": "[", "93": "]", "5d": "]", "95": "_", "5f": "_"}.get(said) or (
             "_" if said in {"lowbar", "underbar"} else "[" if said[0] == "l" else "]"
         )
-    if source[-2] == "5" and source[0] in "%=\\":
-        return {"b": "[", "d": "]", "f": "_"}[source[-1].lower()]
-    return source[-1] if source[0] == "\\" else ""
+    code = source.rstrip("}")
+    if code[-2] == "5" and source[0] in "%=\\":
+        return {"b": "[", "d": "]", "f": "_"}[code[-1].lower()]
+    return source[-1] if source[0] == "\\" and not source[-1].isspace() else ""
 
 
 def _folded(sign: str) -> str:
@@ -159,20 +170,23 @@ def _near(text: str) -> Iterator[Mention]:
             said = _SPREAD_TOKEN.fullmatch(_BLANKS.sub("", match[1]))
             if said is not None and said[1].upper() in KINDS:
                 yield Mention(*match.span(), said[1], said[2].lower(), clear=_is_mixed(said[2]))
-        for match in checked(_LEFT_OUT.finditer(text)):
-            if match[1] in KINDS:
-                yield Mention(*match.span(), match[1], "")
+        for pattern in (_LEFT_OUT, _NUMBERED):
+            for match in checked(pattern.finditer(text)):
+                if match[1] in KINDS:
+                    yield Mention(*match.span(), match[1], "")
+    inside = len(text) - len(text.lstrip(_AROUND)), len(text.rstrip(_AROUND))
     for match in checked(_NEAR.finditer(text)):
         is_words = match[2].isalpha() and text[match.end(1)] == " "
         if not is_words or text[match.start(1) - 1 : match.start(1)] == "[":
-            yield from _near_at(text, match)
+            yield from _near_at(text, match, *inside)
     if "[" in text or "]" in text:
         for match in checked(_BARE.finditer(text)):
             if _is_mixed(match[1] or match[2]):
                 yield Mention(*match.span(), "", match[1] or match[2], clear=False)
 
 
-def _near_at(text: str, match: re.Match[str]) -> Iterator[Mention]:
+def _near_at(text: str, match: re.Match[str], first: int, last: int) -> Iterator[Mention]:
+    """Yield what a match is; all but signs around a token stands from `first` to `last` (half open) in the text."""
     kind, letters, start, end = match[1], match[2], match.start(1), match.end(2)
     is_spaced = text[match.end(1) : match.start(2)] == " "
     if match[4] and len(letters) + len(match[4]) == TOKEN_LETTERS:
@@ -189,7 +203,7 @@ def _near_at(text: str, match: re.Match[str]) -> Iterator[Mention]:
         end += 1
     while text[start - 1 : start] == "{" and text[end : end + 1] == "}":
         start, end = start - 1, end + 1
-    if not (text[:start].strip(_AROUND) or text[end:].strip(_AROUND)):
+    if start <= first and last <= end:
         start, end = 0, len(text)
     if len(letters) == TOKEN_LETTERS and _OF_TOKEN.fullmatch(letters.lower()):
         if not (is_spaced and is_word) or (opened and closed):

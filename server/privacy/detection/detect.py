@@ -84,7 +84,7 @@ RECOGNIZERS = (
     _recognizer(identifiers, "PASSPORT DRIVING_LICENCE MEDICAL TAX_ID SSN BANK NATIONAL_ID DOB ZIP"),
     _recognizer(addresses, "ADDRESS ZIP LOCATION", is_latin=True),
     _recognizer(accounts, "USERNAME", is_latin=True),
-    _recognizer(people, "PERSON USERNAME PHONE ADDRESS DOB"),
+    _recognizer(people, "PERSON USERNAME PHONE ADDRESS DOB BANK"),
     _recognizer(handles, "PERSON USERNAME"),
     _recognizer(json_pairs, _ANY, is_far=True),
     _recognizer(assignments, _ANY),

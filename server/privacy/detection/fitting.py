@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from .findings import Finding, PiiType
 from .keys import is_label, label_at_end
-from .lists import EVERYDAY
+from .lists import EVERYDAY, PLAIN_WORDS
+from .names import FAMILY_NAMES, GIVEN_NAMES
 from .scripts import HANGUL, UNSPACED
 
 # Of these, what remains beside a stronger finding is still personal: the rest of an address beside its postal code.
@@ -74,9 +75,11 @@ def _remainders(text: str, taken: bytearray, finding: Finding) -> Iterator[Findi
 _FILE_END = re.compile(r"(?:[ _-](?:[A-Z]{2,3}|[a-z]{2,12}))?\.(?:[a-z]{2}[a-z0-9]{1,2}|7z)(?!\w)")
 _LONGEST_FILE_END, _LONGEST_EXTENSION = 14, 6
 _COLON = re.compile(
-    r"((?:[ ][^\W\d_]{1,16}){0,2})(?:[ ]?(?::(?!\S)|\uff1a)|(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]):)"
+    r"((?:[ .#/-]{1,2}[^\W\d_]{0,16}){0,2}\.?)(?:[ ]?(?::(?!\S)|\uff1a)|(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]):)"
 )
 """Behind a name that runs into the next label: `Jane Roe Date` of `Jane Roe Date of Birth:`."""
+_KEYED, _LONGEST_KEYED = re.compile(r"[^\W\d_]\.?:[ \t]{1,8}(?:[^\W\d_]{1,6}\.? ){0,2}\Z"), 32
+"""Before a name that is a value: what runs into the next colon is a label then, and not the speaker's."""
 _BEFORE = re.compile(
     r"(?:(?:(?<=\d )[AaPp]\.?[Mm]\.?|(?:Dr|Prof|Mr|Mrs|Ms|Mx|Sr|Sra|Srta|Dra|Sig|Dott|Mme|Mlle|Dhr|Mevr|dr|prof|mr|mrs|ms|DR|PROF|MR|MRS|MS)\.?"
     r"|(?:PD|M|MM|Mag|Ing|Lic|Arq|Avv|Rev|Hon|Doç|Öğr|Uzm|Uz|Av|Okt|Çev|Arş|Gör|Yrd|Sig\.ra|Dott\.ssa|Dr\.ssa|Dipl\.-Ing|Dipl\.-Kfm|Univ\.-?Prof|dhr|mevr|B\.Sc|M\.Sc)\."
@@ -99,15 +102,45 @@ def _without_titles(text: str, finding: Finding) -> Finding:
         end = after.start()
     if colon := _COLON.match(text, end):
         label = start + label_at_end(text[start : colon.end(1)])
-        if label < end and (is_label(text[label : colon.end(1)]) or text[label:end].lower() in EVERYDAY):
+        if label < end and (
+            is_label(text[label : colon.end(1)])
+            or text[label:end].lower() in EVERYDAY
+            or (" " in text[start:label].strip() and _KEYED.search(text, max(0, start - _LONGEST_KEYED), start))
+        ):
             end = label
     if file := _FILE_END.search(text, max(start, end - _LONGEST_FILE_END), end + _LONGEST_EXTENSION):
         end = max(start, file.start()) if file.start() < end else end
+    if (of := _OF.search(text, start, end)) and of[1] in GIVEN_NAMES and not _may_be_name(text[start : of.start()]):
+        start = of.start(1)
+    if text[start:end].isupper() and text[start:end].isalpha():
+        start, end = _with_capitals(text, start, end)
     while end > start and text[end - 1].isspace():
         end -= 1
     if (start, end) == (finding.start, finding.end) or sum(map(str.isalpha, text[start:end])) < _FEWEST_LETTERS:
         return finding
     return Finding(start, end, finding.type, finding.score)
+
+
+_OF = re.compile(r" (?:von|van|de|di|da|del|af|av) ([^\W\d_a-z][^\W\d_]{2,24})\b")
+_UP = "A-ZÀ-ÖØ-ÞĀĂĄĆČĎĐĒĘĚĞĢİĪĶĹĽŁŃŅŇŌŐŘŚŞŠŢŤŪŮŰŹŻŽ"
+_CAPITALS_AFTER = re.compile(rf",? ([{_UP}'’-]{{3,24}})(?: [{_UP}]\.?)?(?![\w-]|,? [{_UP}]{{2}})")
+_CAPITALS_BEFORE = re.compile(rf"(?<![\w-])(?<![{_UP}]{{2}} )([{_UP}'’-]{{3,24}}),? \Z")
+_LONGEST_CAPITALS = 27
+
+
+def _may_be_name(words: str) -> bool:
+    return " " in words or words in GIVEN_NAMES or words in FAMILY_NAMES
+
+
+def _with_capitals(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return where a name in capitals stands with the other one of two: `ROE` of `ROE, JANE`, where `JANE` is known."""
+    after = _CAPITALS_AFTER.match(text, end)
+    if after and after[1].lower() not in PLAIN_WORDS and not is_label(after[1]):
+        return start, after.end()
+    before = _CAPITALS_BEFORE.search(text, max(0, start - _LONGEST_CAPITALS), start)
+    if before and before[1].lower() not in PLAIN_WORDS and not is_label(before[1]):
+        return before.start(), end
+    return start, end
 
 
 _NUMBERS = frozenset(
@@ -150,14 +183,23 @@ def fitted(text: str, findings: Iterable[Finding]) -> Iterator[Finding]:
 _SERIAL = re.compile(
     r"(?i)(?:\b(?:s/n|serial|serien-?(?:nr|nummer)|seriennummer|num[eé]ro de s[eé]rie|n[uú]mero de serie|batch|lot|sku|part|charge)(?: ?(?:no|number|nr|num|id))?|arn:[\w-]{1,20}:[\w-]{0,30}:[\w-]{0,30})[\"']?[ .:#=]{1,3}[\"']?\Z"
 )
+_OF_PAPER = re.compile(
+    r"(?i)(?:\b(?:project|order|invoice|ticket|case|tracking|waybill|claim|booking|delivery note|purchase order|lieferschein|rechnungs?|bestell(?:ungs)?|auftrags?|vorgangs?|facture|factura|fattura|faktura|commande|pedido|ordine|bestelling|zamówieni[ae])[ _-]?(?:no|number|nr|num|nummer|numer|numero|número|numéro|n[°º]|id|#)?)[\"']?[ .:#=]{1,3}[\"']?\Z"
+)
+"""Before a number that is one of a paper, where only the word `number` made it one of a telephone."""
 _LONGEST_SERIAL = 90
 _LISTED = re.compile(r"0\d{5,12}(?:[ ]0\d{5,12}){1,3}")
 
 
 def _is_of_thing(text: str, finding: Finding) -> bool:
     """Return whether a number is that of a thing or of a cloud's account, or several with leading zeros in a row."""
-    return _SERIAL.search(text, max(0, finding.start - _LONGEST_SERIAL), finding.start) is not None or (
-        finding.type == PiiType.PHONE and _LISTED.fullmatch(text, finding.start, finding.end) is not None
+    before = max(0, finding.start - _LONGEST_SERIAL), finding.start
+    return _SERIAL.search(text, *before) is not None or (
+        finding.type == PiiType.PHONE
+        and (
+            _LISTED.fullmatch(text, finding.start, finding.end) is not None
+            or (text[finding.start] != "+" and _OF_PAPER.search(text, *before) is not None)
+        )
     )
 
 

@@ -278,14 +278,14 @@ _ROLES_OF_MACHINES = frozenset(
 _PROGRAMS = frozenset("agent host worker handler profile identity".split())
 """What programs are called too: one word below these is a person's only where it is a given name."""
 _NOBODY = re.compile(
-    r"[@/\\{}<>=_$:;|\[\]()#*+]|\.(?:com|org|io|py|js|net|de)\b|\A[a-z]+(?:[-.][a-z]+)+\Z|\A[a-z]+[A-Z]"
+    r"[@/\\{}<>=_$:;|\[\]()#*+]|\.(?:com|org|io|py|js|net|de)\b|[a-z](?:SQL|DB|MQ|API|JS|OS)\b|\A[a-z]+(?:[-.][a-z]+)+\Z|\A[a-z]+[A-Z]"
 )
 _PARTICLES = frozenset("de van von der den da la del di bin al dos y el le du ibn ter ten zu do das e of st".split())
 _BEFORE_NAME = frozenset("pan pani пан пані dr dra prof ing mag sig sr sra mr mrs ms herr frau bay bayan".split())
 _AFTER_NAME = frozenset("mba phd md dds dvm cpa msc bsc jr sr ii iii iv bed beng llb llm ba ma".split())
 _COMPANY = re.compile(
     r"(?i)\b(?:inc|llc|ltd|gmbh|corp|corporation|company|co|ag|kg|sa|srl|plc|group|holdings?|bank|university|school|hospital|department|"
-    r"team|services?|solutions|systems|technologies|foundation|institute|hotel|restaurant|store|shop|bv|oy|pty|sarl|sas|ug|ohg|kgaa)\b"
+    r"team|platform|desk|guild|crew|squad|committee|board|council|services?|solutions|systems|technologies|foundation|institute|hotel|restaurant|store|shop|bv|oy|pty|sarl|sas|ug|ohg|kgaa)\b"
     r"|\b(?:s\.a|b\.v|n\.v|s\.r\.l|s\.p\.a|s\.r\.o|sp\. z o\. ?o)\.?\Z"
 )
 _LONGEST_NAME, _MOST_WORDS = 80, 6
@@ -323,7 +323,7 @@ def person(key: str, parent: str, value: str) -> FieldVerdict | None:
     said = value.rstrip(".!")
     if not _NAME_KEYS.search(key) and (said.lower() in _STATES or _is_program(key, said)):
         return None
-    if words & _NOT_PEOPLE and not words & _PERSON_WORDS & {"account", "policyholder", "lead", "manager"}:
+    if words & (_NOT_PEOPLE | _PRODUCTS) and not words & _PERSON_WORDS & {"account", "policyholder", "lead", "manager"}:
         return None
     if _NAME_KEYS.search(key) or (key.endswith(("name", "names", " nm")) and words & _PERSON_WORDS):
         is_machine = words <= _ROLES_OF_MACHINES | {"name", "names"} and value.islower()
@@ -413,12 +413,16 @@ def label_at_end(said: str) -> int:
     if len(words) < 2:
         return len(said)
     first = next((at for at in range(len(words) - 1, 0, -1) if is_label(said[words[at].start() :])), len(words) - 1)
+    if first > 2 and first == len(words) - 1 and words[first][0].strip(".#°").lower() in _HEADS:
+        first -= 1
     while first > 1 and words[first - 1][0].strip(".,").lower() in EVERYDAY:
         first -= 1
     return words[first].start()
 
 
 _LABEL_WORD = re.compile(r"\S+")
+_HEADS = frozenset("no nr n num number nummer numer numero número id code date datum data type status name".split())
+"""A label that ends with one of these has a word before it: `Claim No`."""
 _MAX_KEY_WORDS = 8
 _MAX_VALUE = 4096
 _MAX_HEADING = 80
@@ -490,12 +494,18 @@ def names_role_of_cloud(path: Sequence[str]) -> bool:
 def names_product(path: Sequence[str], value: str) -> bool:
     """Return whether a key says that its value is the name of a product, a company or a program: `brand`, `agent`."""
     key = in_words(path[-1]) if path else ""
-    named = key.removesuffix(" name")
-    return named in _PRODUCTS or (named in _PARTIES and is_company(value)) or _is_program(key, value.rstrip(".!"))
+    words = {_NAME_AT_END.sub("", word) for word in key.split()} - _NAME_WORDS
+    if (bool(words) and words <= _PRODUCTS) or _is_program(key, value.rstrip(".!")):
+        return True
+    return key.removesuffix(" name") in _PARTIES and is_company(value)
+
+
+_NAME_AT_END = re.compile(r"(?<=...)s?(?:name|naam|namn|navn)\Z")
+_NAME_WORDS = frozenset((*_NAME_BESIDE_ROLE.split("|"), *_OF_ROLE.replace("|", " ").split(), ""))
 
 
 def _is_program(key: str, value: str) -> bool:
-    return key in _PROGRAMS and " " not in value and value not in GIVEN_NAMES
+    return key in _PROGRAMS and (value[-1:].isdigit() or " " not in value) and value not in GIVEN_NAMES
 
 
 def is_label(words: str) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import groupby, islice
@@ -29,24 +29,32 @@ if TYPE_CHECKING:
 
 SECRETS = frozenset({"SECRET"})
 """Types that go nowhere unless the argument is named."""
-_MONEY = "bank account payment pay transfer payee beneficiary remittance payout sepa debit money"
-_PAPERS = "passport identity document identification id_number kyc"
+_MONEY = (
+    "bank =account account_number account_no payment pay =transfer create_transfer make_transfer transfer_funds "
+    "payee beneficiary remittance payout sepa debit money"
+)
+_PAPERS = (
+    "passport =identity identity_document travel_document document_number document_no identification id_number kyc"
+)
 ASKED_FOR: Mapping[str, frozenset[str]] = {
     kind: frozenset(words.split())
     for kind, words in {
-        "CARD": "card pan credit payment pay checkout charge",
+        "CARD": "=card card_number card_no credit_card debit_card pan credit payment pay checkout charge",
         "IBAN": f"iban {_MONEY}",
         "BANK": f"iban routing swift bic sort_code {_MONEY}",
-        "CRYPTO": "wallet crypto bitcoin ethereum btc eth coin",
+        "CRYPTO": "wallet crypto bitcoin ethereum btc eth =coin",
         "SSN": "ssn social_security tax tin national_id",
         "TAX_ID": "tax vat tin fiscal nif",
         "NATIONAL_ID": f"national_id ssn personal_number citizen {_PAPERS}",
         "PASSPORT": _PAPERS,
-        "DL": f"licence license driver driving {_PAPERS}",
-        "MEDICAL": "medical patient health insurance mrn npi",
+        "DL": f"=licence =license driver_licence driver_license drivers_license driving {_PAPERS}",
+        "MEDICAL": "medical patient =health health_insurance health_record insurance mrn npi",
     }.items()
 }
-"""Types that go only to tools that ask for such a thing, and the words by which one asks."""
+"""Types that go only to tools that ask for such a thing, and the words by which one asks.
+
+Those with `=` ask as the name of the argument, or as the whole name of the tool: `create_card` may be a note on a wall.
+"""
 _WORD = re.compile(r"(?<![A-Z])[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SCHEMA_TEXTS_MAX = 200
 
@@ -86,9 +94,19 @@ class RestorePolicy:
         """Return whether the name of the tool, or what its schema says of the argument, names such a thing."""
         properties = self.schema.get("properties") if isinstance(self.schema, Mapping) else None
         schema = properties.get(path[0]) if isinstance(properties, Mapping) and path else None
-        said = [tool, *path, *_texts_of(schema)]
-        words = " ".join(word.lower() for text in said for word in _WORD.findall(text))
-        return any(f" {word.replace('_', ' ')} " in f" {words} " for word in ASKED_FOR[kind])
+        own, tools = _words(path), _words([tool])
+        said = f"{tools}{own}{_words(_texts_of(schema))}"
+        return any(
+            f" {word[1:]} " in own or f" {word[1:]} " == tools
+            if word[0] == "="
+            else f" {word.replace('_', ' ')} " in said
+            for word in ASKED_FOR[kind]
+        )
+
+
+def _words(texts: Iterable[str]) -> str:
+    """Return the words of names and descriptions in small letters, with a blank around each."""
+    return f" {' '.join(word.lower() for text in texts for word in _WORD.findall(text))} "
 
 
 def _texts_of(schema: object) -> Iterator[str]:

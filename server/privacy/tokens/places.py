@@ -72,7 +72,7 @@ def placed(text: str, puts: Sequence[Put], hint: str = "", *, depth: int = 0) ->
     leaves = _leaves(text, hint.lower()) if depth < _NESTED_MAX else None
     if leaves is None:
         may_be_url = any(mark in text for mark in _OF_URLS)
-        return [(put.start, put.end, _in_plain(text, put) if may_be_url else put.entry.value.plain) for put in puts]
+        return [(put.start, put.end, _in_plain(text, put) if may_be_url else _within_quotes(text, put)) for put in puts]
     edits: list[Edit] = []
     rest = iter(puts)
     put = next(rest, None)
@@ -148,7 +148,7 @@ def _word(put: Put) -> str:
 
 # URLs, which stand in any text.
 
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}://|www\.|mailto:|tel:|sms:|/[^?]*\?")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}://|www\.|mailto:|tel:|sms:|/[^?]*\?|\A[\w.%~-]*\?[\w.%+-]{1,60}=")
 _OF_URLS = ("://", "www.", "mailto:", "tel:", "sms:", "?", "&", "%5", "%255")
 _ENDS_URL = " \t\r\n\"'<>`|\\"
 _FORM = re.compile(r"[\w.%+-]{1,100}=(?:[^&=]*&[\w.%+-]{1,100}=)*[^&=]*")
@@ -158,8 +158,16 @@ _URL_CHARS_MAX = 2_000
 _ESCAPED_BRACKET = re.compile(r"%(?:25)?5[bB]")
 
 
+def _within_quotes(text: str, put: Put) -> str:
+    """Return a value as it is; in a text of no known notation nobody knows how a quote in quotes is written."""
+    value, mark = put.entry.value.plain, text[put.start - 1 : put.start]
+    if mark and mark in "\"'" and mark in value and text.startswith(mark, put.end):
+        raise DoesNotFit("quotes that it has itself", put.entry)
+    return value
+
+
 def _in_plain(text: str, put: Put) -> str:
-    value = put.entry.value.plain
+    value = _within_quotes(text, put)
     begin = max(0, put.start - _URL_CHARS_MAX)
     before = text[max(begin, *(text.rfind(mark, begin, put.start) + 1 for mark in _ENDS_URL)) : put.start]
     url = _URL.search(before)
@@ -180,7 +188,9 @@ def _in_plain(text: str, put: Put) -> str:
 # The notations that a text may be in.
 
 _SQL = re.compile(
-    r"\s*(?:select\s[^;]{0,4000}\b(?:from|where)\s|insert\s+into\s|update\s+\S+\s+set\s|delete\s+from\s"
+    r"(?:\s|--[^\n]*\n|/\*[^*]{0,400}\*/|\(|explain\s(?:analy[sz]e\s)?)*+"
+    r"(?:select\s[^;]{0,4000}\b(?:from|where)\s|select\s+'|(?:values|call\s[\w.]+)\s*\(\s*(?:N?'|\d|null\b)|exec(?:ute)?\s[\w.\[\]]+\s+(?:@|N?')|where\s[\w.\"`]+\s*(?:=|<>|!=|like|in\s*\()\s*'"
+    r"|[\w.\"`]+\s*(?:=|<>|!=|like)\s*'[^']*'\s+(?:and|or)\s|insert\s+into\s|update\s+\S+\s+set\s|delete\s+from\s"
     r"|with\s+\w+.{0,80}\bas\s*\(|replace\s+into\s|merge\s+into\s|create\s+(?:table|view|user|role)\s|alter\s+\w+\s)",
     re.IGNORECASE | re.DOTALL,
 )
@@ -360,7 +370,12 @@ _TAG = re.compile(r"<[^<>\"']*+(?:\"[^\"]*+\"[^<>\"']*+|'[^']*+'[^<>\"']*+)*+>")
 _ATTRIBUTE = re.compile(r"(?<![^\s\"'<>/=])([^\s\"'<>/=]++)\s*+=\s*+(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'=<>`]+))")
 _REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]{2,31});")
 _HTML_TEXT = _Escaping(lambda value: html.escape(value, quote=False), _REFERENCE, html.unescape)
-_HTML_ATTRIBUTE = _Escaping(html.escape, _REFERENCE, html.unescape)
+_HTML_ATTRIBUTE = _Escaping(
+    # XML 1.0, 3.3.3: a tab or a line break in an attribute is read as a blank.
+    lambda value: re.sub(r"[\t\r\n]", lambda sign: f"&#{ord(sign[0])};", html.escape(value)),
+    _REFERENCE,
+    html.unescape,
+)
 _HTML_BARE = _Escaping(lambda value: re.sub(r"[\s\"'=<>`&]", lambda sign: f"&#{ord(sign[0])};", value), _REFERENCE)
 _PROGRAM = re.compile(r"(?:on[a-z]+|style)\s*=|\w+\s*=\s*[\"']?\s*javascript:", re.IGNORECASE)
 _HTML_OTHER = _only(

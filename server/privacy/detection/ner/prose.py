@@ -263,11 +263,27 @@ def _addresses(text: str, judged: Iterable[_Judged]) -> Iterator[Finding]:
             yield from _address(text, block)
             block = []
             continue
-        if block and not _JOINS_ADDRESS.fullmatch(text, block[-1].word.end, each.word.start):
+        if block and not (
+            _JOINS_ADDRESS.fullmatch(text, block[-1].word.end, word.start)
+            and not ("\n" in text[block[-1].word.end : word.start] and _ends_address(text, block))
+        ):
             yield from _address(text, block)
             block = []
         block.append(each)
     yield from _address(text, block)
+
+
+def _ends_address(text: str, block: Sequence[_Judged]) -> bool:
+    """Return whether the last line of an address ends with a place and its code, so that another matter follows."""
+    line = text.rfind("\n", 0, block[-1].word.start)
+    of_line = [each for each in block if each.word.start > line]
+    if sum(map(str.isdigit, of_line[-1].word.text)) >= _CODE_DIGITS:
+        return len(of_line) > 1 and all(each.kind is not Label.STREET for each in of_line)
+    codes = (sum(map(str.isdigit, each.word.text)) for each in of_line[-3:-1])
+    return of_line[-1].kind is Label.PLACE and max(codes, default=0) >= _CODE_DIGITS
+
+
+_CODE_DIGITS = 4
 
 
 def _address(text: str, block: Sequence[_Judged]) -> Iterator[Finding]:

@@ -109,9 +109,14 @@ _PROTOCOL = re.compile(
 )
 
 
+_LISTED = re.compile(r"^[-dlbcps](?:[r-][w-][-xsStT]){3}[.+@]?(?: +[\w.:-]{1,40}){7} ", re.MULTILINE)
+"""A line of `ls -l` up to the name of the file."""
+
+
 def protocol_lines(text: str) -> list[tuple[int, int]]:
     """Return the lines of calendars and contact cards (RFC 5545, 6350) that hold words of the format alone."""
-    return [match.span() for match in _PROTOCOL.finditer(text)] if "BEGIN:V" in text else []
+    lines = [match.span() for match in _PROTOCOL.finditer(text)] if "BEGIN:V" in text else []
+    return lines + [match.span() for match in _LISTED.finditer(text)]
 
 
 def comments(text: str) -> list[tuple[int, int]]:

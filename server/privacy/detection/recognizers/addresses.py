@@ -48,7 +48,7 @@ _NUMBER_THEN_WORD = re.compile(
 # Street words that end a word, of German, Dutch, Scandinavian, Finnish, Hungarian, Turkish and Czech; what is before them is looked at after.
 _ENDS_OF_STREETS = (
     "straße strasse str. gasse weg platz allee damm ufer chaussee steig graben markt stieg pfad straat laan plein gracht kade dreef singel steenweg baan gatan "
-    "vägen gränd backen stigen gata gaten veien vegen vej vejen gade allé stræde katu polku kuja utca caddesi sokak sokağı ulice náměstí"
+    "vägen gränd backen stigen gata gaten veien vegen vej vejen gade allé stræde katu polku kuja utca caddesi sokak sokağı Caddesi Cad. Sokak Sokağı Sok. Bulvarı ulice náměstí"
 ).split()
 # Ends of streets that also end other words: only where an address is expected, or a code follows.
 _DOUBTFUL_ENDS = re.compile(
@@ -60,7 +60,7 @@ _EXPECTED = re.compile(
 _HYPHENED = "Straße|Strasse|Str\\.|Gasse|Weg|Platz|Allee|Ring|Damm|Ufer|Hof|Steig|Pfad"
 _COMPOUND_ENDS = tuple(f"{end} " for end in (*_ENDS_OF_STREETS, *_HYPHENED.replace("\\", "").split("|")))
 _COMPOUND = re.compile(
-    rf"(?:{'|'.join(map(re.escape, _ENDS_OF_STREETS))}|-(?:{_HYPHENED})) \d{{1,4}}(?: ?[a-zA-Z]\b|[-/]\d{{1,4}}[a-z]?)?(?!\w){_UNIT}"
+    rf"(?:{'|'.join(map(re.escape, _ENDS_OF_STREETS))}|-(?:{_HYPHENED})) (?:No: ?)?\d{{1,4}}(?: ?[a-zA-Z]\b|[-/]\d{{1,4}}[a-z]?)?(?!\w){_UNIT}"
 )
 _COMPOUND_BEFORE = re.compile(
     r"(?<!\w)(?=[A-ZÀ-ÞŠŽČĐ])(?:(?:[A-ZÀ-ÞŠŽČĐ][\w'’.]{0,24}|v[ao]n|de[nr]?|ter)[ -]){0,3}[A-ZÀ-ÞŠŽČĐ][\w'’.-]{0,40}[ -]?\Z"

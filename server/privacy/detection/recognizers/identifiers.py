@@ -68,14 +68,14 @@ _KINDS = (
     _kind(
         PiiType.TAX_ID,
         r"TIN\b|EIN\b|ITIN\b|PAN\b|tax(?:payer)? (?:id|no|number|identification|file)|VAT\b|GSTIN\b|steuer\w{0,20}|codice fiscale|NIF\b|CPF\b|CNPJ\b|UTR\b|"
-        r"(?-i:TFN)\b|(?-i:ABN)\b|(?-i:NIP)\b|(?-i:CUI[TL])\b|(?-i:RUT)\b|SIREN\b|SIRET\b|partita iva|num[eé]ro fiscal",
+        r"adószám\w{0,5}|adóazonosító\w{0,4}|(?-i:ΑΦΜ)\b|(?-i:ЄДРПОУ)\b|(?-i:ІПН)\b|(?-i:DIČ)\b|(?-i:TFN)\b|(?-i:ABN)\b|(?-i:NIP)\b|(?-i:CUI[TL])\b|(?-i:RUT)\b|SIREN\b|SIRET\b|partita iva|num[eé]ro fiscal",
         r"\d{2,3}(?: \d{3}){2,3}|(?=[A-Z0-9./-]{0,18}\d{3})[A-Z0-9][A-Z0-9./-]{6,19}",
     ),
     _kind(PiiType.TAX_ID, r"(?-i:RFC)\b", r"[A-ZÑ&]{3,4}\d{6}[A-Z0-9]{3}"),
     _kind(
         PiiType.SSN,
-        r"(?-i:NSS)\b|(?-i:NIR)\b|sozialversicherung\w{0,10}|rentenversicherung\w{0,10}|s[ée]curit[ée] sociale|seguridad social|n[úu]mero de la seguridad",
-        r"\d{2} ?\d{6} ?[A-Z] ?\d{3}|\d{2}[/ ]?\d{8}[/ ]?\d{2}|[12](?: ?\d{2}){3} ?\d{3} ?\d{3}(?: ?\d{2})?",
+        r"(?-i:NSS)\b|(?-i:NUSS)\b|carte vitale|(?-i:NIR)\b|(?-i:TAJ)\b|(?-i:SV-N(?:umme)?r)|sécu\b|sozialversicherung\w{0,10}|rentenversicherung\w{0,10}|s[ée]curit[ée] sociale|seguridad social|n[úu]mero de la seguridad",
+        r"\d{2} ?\d{6} ?[A-Z] ?\d{3}|\d{2}[/ ]?\d{8}[/ ]?\d{2}|\d{12}|\d{4} ?\d{6}|\d{3} \d{3} \d{3}|\d{9}|\d{11}|[12](?: ?\d{2}){3} ?\d{3} ?\d{3}(?: ?\d{2})?",
     ),
     _kind(
         PiiType.SSN,
@@ -85,7 +85,7 @@ _KINDS = (
     _kind(PiiType.BANK, r"sort code|BSB\b", r"\d{2}[- ]\d{2}[- ]\d{2}|\d{3}[- ]\d{3}|\d{6}"),
     _kind(
         PiiType.BANK,
-        r"routing|ABA\b|accounts?|acct?\b|sort code|A/C\b|BSB\b|konto\w{0,10}|cuenta|IFSC\b|CLABE\b|bankleitzahl|BLZ\b|rekeningn\w{0,8}",
+        r"routing|ABA\b|accounts?|acct?\b|sort code|A/C\b|BSB\b|konto\w{0,10}|cuenta|IFSC\b|CLABE\b|계좌(?:번호)?|口座番号|账号|帳號|rachunk\w{0,2}|bankleitzahl|BLZ\b|rekeningn\w{0,8}",
         r"(?=\d(?:[ -]{0,3}\d){6})\d[\d -]{4,22}\d[A-Z]?|[A-Z]{2,6}\d{6,16}|[A-Z]{4}0[A-Z0-9]{6}",
     ),
     _kind(
@@ -97,15 +97,16 @@ _KINDS = (
     ),
     _kind(
         PiiType.NATIONAL_ID,
-        r"居民身份证|身份证|公民身份号码|公民身份號碼|身份号码|身分證字號|身分證|身份證字號|身份證|統一編號|주민등록번호|주민번호|외국인등록번호|マイナンバー|個人番号|(?-i:CNP)\b|(?-i:AHV)\b|(?-i:AVS)\b|henkilötunnus|personbeteckning|sosiaaliturvatunnus|(?-i:HETU)\b|versicherten|kvnr\b|rodné číslo|rodne cislo|fødselsnummer|(?-i:EGN)\b|(?-i:ЕГН)\b"
-        r"|(?-i:JMBG)\b|(?-i:OIB)\b|(?-i:EMŠO)\b|isikukood|asmens kodas|personas kods|(?-i:ИНН)\b|(?-i:СНИЛС)\b|(?-i:РНОКПП)\b|(?-i:AMKA)\b|(?-i:ΑΜΚΑ)\b|(?-i:PPSN?)\b|rijksregisternummer|(?-i:NISS)\b|(?-i:TCKN)\b|kimlik no|आधार|الرقم القومي|الرقم الوطني|رقم الهوية|תעודת זהות|เลขประจำตัวประชาชน",
-        r"\d{6}[-+A-FU-Y]\d{3}[0-9A-Y]|[A-Z]\d{9}|(?:\d[ ./-]?){7,17}[\dXA-Z]",
+        r"居民身份证|身份证|公民身份号码|公民身份號碼|身份号码|身分證字號|身分證|身份證字號|身份證|統一編號|주민등록번호|주민번호|외국인등록번호|マイナンバー|個人番号|(?-i:CNP)\b|(?-i:AHV)\b|(?-i:AVS)\b|運転免許証(?:番号)?|運転免許(?:番号)?|運転免許証番号|健康保険証|在留カード|운전면허(?:번호)?|驾驶证号?|henkilötunnus|samordningsn\w{0,8}|personbeteckning|sosiaaliturvatunnus|(?-i:HETU)\b|versicherten|kvnr\b|rodné číslo|rodne cislo|(?-i:RČ)\b|fødselsn(?:umme)?r|kennitala|(?-i:EGN)\b|(?-i:ЕГН)\b"
+        r"|(?-i:JMBG)\b|(?-i:OIB)\b|(?-i:EMŠO)\b|isikukood|asmens kodas|personas kods|(?-i:ИНН)\b|(?-i:СНИЛС)\b|(?-i:РНОКПП)\b|(?-i:AMKA)\b|(?-i:ΑΜΚΑ)\b|(?-i:PPSN?)\b|rijksregisternummer|(?-i:NISS)\b|(?-i:TCKN)\b|kimlik no|(?-i:NIK)\b|(?-i:KTP)\b|(?-i:CCCD)\b|(?-i:CMND)\b|(?-i:МРН)\b|ת\.ז\.|आधार|الرقم القومي|الرقم الوطني|رقم الهوية|תעודת זהות|เลขประจำตัวประชาชน",
+        r"\d{6}[-+A-FU-Y]\d{3}[0-9A-Y]|[A-Z]\d{9}|(?:\d[ ./-]?){7,17}[\dXA-Z][A-Z]?",
     ),
+    _kind(PiiType.NATIONAL_ID, r"pnr\b|persnr\b|personnr\b", r"\d{6}(?:\d\d)?[-+ ]?\d{4,5}"),
     _kind(
         PiiType.DATE_OF_BIRTH,
         r"DOB\b|D\.O\.B\.?|date of birth|born|birth ?date|birthday|BDAY\b|geboren|geburtsdatum|geb\.|né(?:e)? le|date de naissance|nacimiento|nacid[oa]|nato il|nata il|nascita|"
-        r"nasc(?:id[oa]|imento)|urodz(?:on[ya]|enia)|doğum tarihi\w{0,2}|geboortedatum|fødselsdato|födelsedatum",
-        rf"\d{{1,4}}[-/.]\d{{1,2}}[-/.]\d{{1,4}}|\d{{1,2}}(?:st|nd|rd|th|\.)?(?: of| de)? {_MONTH},? (?:de )?\d{{4}}|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}"
+        r"nasc(?:id[oa]|imento)|urodz(?:on[ya]|enia)|(?-i:ur\.)|(?-i:nar\.)|narozen[aý]?|född|födelsed\w{0,5}|født|fødselsd\w{0,4}|fødd|syntynyt|synt\.|született|szül\.|născut[ăa]?|rođen[a]?|roj\.|doğum tarihi\w{0,2}|geboortedatum|gebdat|geb\. ?dat\.?",
+        rf"\d{{1,4}}[-/.] ?\d{{1,2}}[-/.] ?\d{{1,4}}|\d{{1,2}}(?:st|nd|rd|th|\.)?(?: of| de)? {_MONTH},? (?:de )?\d{{4}}|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}"
         r"|\d{4} ?[年년] ?\d{1,2} ?[月월] ?\d{1,2} ?[日일]|\d{1,2}\.?(?: de)? [^\W\d_]{3,16}\.?,?(?: de)? \d{4}",
     ),
     _kind(
@@ -115,8 +116,8 @@ _KINDS = (
     ),
 )
 _BRIDGE = re.compile(
-    rf"(?:[\s:#=.()'\"’*-]{{0,4}}(?i:is|was|am|el|em|il|op|den|dnia|dne|für|için|van|von|de|number|no|num|nr|id|号码?|號碼?|番号|번호|of|to|as|for|with|like|on|code|card|the|ist|es|est|my|ending|n|nr|num|{readable('संख्या|नंबर|क्रमांक')}|n[º°]|numero|número|numéro|nummer|in|details|info|identification|and)(?=[\s:#=.()'\"’*-])){{0,5}}"
-    r"[\s:#=.()'\"’*-]{1,6}"
+    rf"(?:[\s:：#=.()'\"’*-]{{0,4}}(?i:is|was|am|el|em|il|op|den|dnia|dne|für|için|van|von|de|number|no|num|nr|id|号码?|號碼?|番号|번호|of|to|as|for|with|like|on|code|card|the|ist|es|est|my|ending|n|nr|num|{readable('संख्या|नंबर|क्रमांक')}|n[º°]|numero|número|numéro|nummer|in|details|info|identification|and)(?=[\s:：#=.()'\"’*-])){{0,5}}"
+    r"[\s:：#=.()'\"’*-]{1,6}"
 )
 
 
@@ -188,14 +189,16 @@ _DATE = re.compile(
 _STEMS = tuple(
     readable(stem)
     for stem in (
-        "born", "birth", "gebor", "geburt", "geboorte", "geb.", " né", "naci", "nací", "nasc", "nato il", "nata il", "è nat", "nacque", "urodz", "doğ", "родил", "народ", "рожд", "生", "태어", "생일", "생년", "ولد", "ميلاد", "مواليد", "जन्म",
+        "born", "birth", "gebor", "geburt", "geboorte", "geb.", " né", "naci", "nací", "nasc", "nato a", "nata a", "nato i", "nata i", "è nat", "nacque", "urodz", "doğ", "родил", "народ", "рожд", "生", "태어", "생일", "생년", "ولد", "ميلاد", "مواليد", "जन्म",
     )
 )  # fmt: skip
 _ASCII_STEMS = tuple(stem for stem in _STEMS if stem.isascii())
 _BORN = re.compile(
-    r"(?i)(?<!\w)(?:born|birth(?:day|date)?|geboren|geb\.|geburtsdatum|geburtstag|geboortedatum|geboortedag|née?s?|nació|nací|nacid[oa]s?|nacimiento|nasceu|nasci|nascid[oa]|nascimento|nat[oa]|nascita|nacque|urodzi\w{1,4}|urodzon[yai]|urodzenia|doğ(?:du|muş|umlu|um)\w{0,4}|родил\w{1,3}|рождени\w|народи\w{1,4}|народження)(?!\w)"
+    r"(?i)(?<!\w)(?:born|birth(?:day|date)?|geboren|geb\.|geburtsdatum|geburtstag|geboortedatum|geboortedag|née?s?|nació|nací|nacid[oa]s?|nacimiento|nasceu|nasci|nascid[oa]|nascimento|(?-i:[Nn]at[oa])|nascita|nacque|urodzi\w{1,4}|urodzon[yai]|urodzenia|doğ(?:du|muş|umlu|um)\w{0,4}|родил\w{1,3}|рождени\w|народи\w{1,4}|народження)(?!\w)"
     rf"|生まれ|生年月日|誕生|出生|生于|태어|생일|생년월일|(?:{readable('ولد|ولدت|ميلاد|الميلاد|مواليد|مولود|जन्म|जन्मदिन')})"
 )
+_STARRED = re.compile(r"(?:(?<=[\w,;(] )|(?<=[,;(]))\*[ ]?(\d{1,2}\.\d{1,2}\.(?:19|20)\d\d)(?!\d)")
+"""`Roe, Jane, *3.5.1961`; at the start of a line a star begins the item of a list."""
 _SENTENCE_ENDS = re.compile(r"[.!?。！？।]\s|[\n;|{}]|(?<=[日일])[。]")
 _REACH = 60
 _EVENTS = re.compile(r"\d\d:\d\d")
@@ -203,7 +206,11 @@ _EVENTS = re.compile(r"\d\d:\d\d")
 
 def births(text: str) -> Iterator[Finding]:
     """Yield the dates."""
-    if not has_digit(text) or not holds(lowered(text), _ASCII_STEMS if text.isascii() else _STEMS):
+    if not has_digit(text):
+        return
+    for starred in _STARRED.finditer(text) if "*" in text else ():
+        yield Finding(*starred.span(1), PiiType.DATE_OF_BIRTH, 0.7)
+    if not holds(lowered(text), _ASCII_STEMS if text.isascii() else _STEMS):
         return
     for born in _BORN.finditer(text):
         first, last = max(0, born.start() - _REACH), min(len(text), born.end() + _REACH)

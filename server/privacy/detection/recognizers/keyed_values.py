@@ -212,9 +212,17 @@ _LIST = re.compile(
 _STRING = re.compile(_SINGLE)
 
 
+_LATEX = re.compile(
+    r"\\(name|author|signature|firstname|familyname|lastname|address|phone|mobile|email)(?:\[[^\]\n]{0,40}\])?"
+    r"\{([^{}\n\\]{2,120})\}(?:\{([^{}\n\\]{2,120})\})?"
+)
+_OF_LATEX = dict.fromkeys(("name", "signature"), "author")
+"""What the arguments of letters and curricula vitae in LaTeX hold."""
+
+
 def assignments(text: str) -> Iterator[Finding]:
     """Yield the values that their keys make personal."""
-    if "=" not in text and ":" not in text and "--" not in text:
+    if not holds(text, ("=", ":", "--", "\\")):
         return
     for notation, needed in _NOTATIONS:
         for match in notation.finditer(text) if holds(text, needed) else ():
@@ -228,6 +236,9 @@ def assignments(text: str) -> Iterator[Finding]:
     for match in _LIST.finditer(text) if "[" in text and "'" in text else ():
         for string in _STRING.finditer(text, *match.span(2)):
             yield from field(text, _keys_of(match[1]), *string.span())
+    for match in _LATEX.finditer(text) if "\\" in text and "{" in text else ():
+        for group in range(2, 2 + (match[3] is not None) + 1):
+            yield from field(text, (_OF_LATEX.get(match[1], match[1]),), *match.span(group))
     if "=" not in text:
         return
     for match in _ASSIGNED_LINE.finditer(text):

@@ -179,9 +179,10 @@ def national_numbers(text: str) -> Iterator[Finding]:
     """
     for match in _NATIONAL.finditer(text) if has_digit(text) else ():
         kind, number = match.lastgroup or "", match[0]
-        if kind in {"korea", "india"} or _CHECKS[kind](re.sub("[.-]", "", number)):
+        is_right = kind in {"korea", "india"} or _CHECKS[kind](re.sub("[.-]", "", number))
+        if is_right or (kind == "italy" and number.isupper()):  # nothing else has that form
             is_tax = kind in {"brazil", "italy", "india"}
-            yield Finding(*match.span(), PiiType.TAX_ID if is_tax else PiiType.NATIONAL_ID, 0.9)
+            yield Finding(*match.span(), PiiType.TAX_ID if is_tax else PiiType.NATIONAL_ID, 0.9 if is_right else 0.5)
 
 
 def _of_china(number: str) -> bool:

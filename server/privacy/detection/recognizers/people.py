@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ..findings import Finding, PiiType
-from ..keys import is_label, looks_like_full_name
+from ..keys import is_company, is_label, looks_like_full_name
 from ..lists import EVERYDAY, PLAIN_WORDS, SMALL
 from ..ner.words import SMALL_FAMILIES, SMALL_GIVEN
 from ..scripts import holds, lowered
@@ -92,8 +92,16 @@ _SSH_TARGET = re.compile(
     r"(?<!\w)(?:ssh|scp|sftp|rsync)[ ](?:-\w[ ]?[\w./~-]{0,60}[ ]){0,4}([a-z][\w.-]{2,31})@(?=[\w.-])"
 )
 _HANDLE = re.compile(r"(?<![\w.@/=+-])@([A-Za-z][\w-]{1,30}(?:\.[\w-]{1,30}){0,2})(?![\w@/(=]|\.\w)")
+_GREETED = re.compile(
+    r"(?i)(?:\b(?:hi|hey|hello|cc|thanks|thx|ping|by|and|with|ask|from|to|fyi|hallo|danke|hola|gracias|merci|bonjour|ciao),? )\Z"
+)
+_LONGEST_GREETING = 10
+_TWO_WORDS = re.compile(r"([^\W\d_]{3,24})[._-]([^\W\d_]{3,24})")
+_SLACK = re.compile(r"<@[A-Z0-9]{2,12}\|([\w.-]{3,40})>")
+_LISTED = re.compile(r"(?m)^[-dlbcps](?:[r-][w-][-xsStT]){3}[.+@]? +\d{1,7} ([A-Za-z][\w.-]{2,31}) ")
+_PASSWD = re.compile(r"(?m)^([a-z][\w.-]{2,31}):[x*!]?:[1-9]\d{3,6}:\d{1,7}:")
 _EXTENSION = re.compile(
-    r"\.(?:pdf|docx?|odt|rtf|xlsx?|ods|csv|pptx?|txt|eml|msg|vcf|ics|jpe?g|png|heic|tiff?|zip|mp[34]|m4a|wav)(?!\w)"
+    r"(?i)\.(?:pdf|docx?|odt|rtf|xlsx?|ods|csv|pptx?|txt|eml|msg|vcf|ics|jpe?g|png|heic|tiff?|zip|mp[34]|m4a|wav)(?!\w)"
 )
 _STEM = re.compile(r"(?:[^\W\d_][\w'’-]{0,30} ){0,4}[\w.'’-]{1,80}\Z")
 _LONGEST_STEM = 80
@@ -115,6 +123,9 @@ def accounts(text: str) -> Iterator[Finding]:
         (_HASHED, 0.8, (":$",)),
         (_ACCESS_LOG, 0.75, (" [",)),
         (_SSH_TARGET, 0.7, ("@",)),
+        (_SLACK, 0.8, ("<@",)),
+        (_LISTED, 0.7, ("rw", "r-")),
+        (_PASSWD, 0.8, ("/home/", "/Users/")),
     ):
         # Most texts hold none of these: the search costs more than the look.
         for match in pattern.finditer(text) if holds(text, needed) else ():
@@ -139,7 +150,15 @@ def _named_in(text: str, start: int, end: int) -> tuple[int, int] | None:
             return first, parts[following][1]
         if at and _may_name(parts[at - 1][2]):
             return parts[at - 1][0], last
+    parts = [part for part in parts if part[0] > text.rfind(" ", start, end)]
+    others = [part for part in parts if part[2] not in _OF_FILES]
+    is_theirs = len(others) == _FULL < len(parts) and others[0][1] + 1 == others[1][0]
+    if is_theirs and all(text[first].isupper() and _may_name(word) for first, _, word in others):
+        return others[0][0], others[1][1]  # Invoice_Jane_Roe: what is no kind of paper is two names
     return None
+
+
+_FULL = 2
 
 
 def _may_name(word: str) -> bool:
@@ -148,20 +167,31 @@ def _may_name(word: str) -> bool:
 
 _OF_FILES = frozenset(
     "cv resume resumé lebenslauf invoice rechnung facture factura fattura faktura contract vertrag contrat contrato contratto offer angebot scan copy kopie final draft "
-    "signed unterschrift report bericht rapport informe foto photo img image report receipt quittung reçu recibo letter brief lettre carta statement payslip lohn".split()
+    "signed unterschrift report bericht rapport informe foto photo img image report receipt quittung reçu recibo letter brief lettre carta statement payslip lohn kündigung kuendigung bewerbung arztbrief antrag gutachten application certificate zeugnis".split()
 )
 
 
 def handles(text: str) -> Iterator[Finding]:
     """Yield accounts behind an `@`, and people in names of files, where a given name shows them."""
     for match in _HANDLE.finditer(text) if "@" in text else ():
-        if _named_in(text, *match.span(1)) or _is_run_together(match[1].lower()):
+        if _named_in(text, *match.span(1)) or _is_run_together(match[1].lower()) or _is_greeted(text, match):
             yield Finding(*match.span(1), PiiType.USERNAME, 0.7)
     for match in _EXTENSION.finditer(text) if "." in text else ():
         first = max(text.rfind("\n", 0, match.start()) + 1, match.start() - _LONGEST_STEM)
         stem = _STEM.search(text, first, match.start())
         if stem and (named := _named_in(text, *stem.span())):
             yield Finding(*named, PiiType.PERSON, 0.65)
+
+
+def _is_greeted(text: str, handle: re.Match[str]) -> bool:
+    """Return whether two words that are no everyday ones stand where somebody is spoken to: `hi @jane_roe`."""
+    words = _TWO_WORDS.fullmatch(handle[1])
+    return (
+        words is not None
+        and _may_name(words[1].lower())
+        and _may_name(words[2].lower())
+        and _GREETED.search(text, max(0, handle.start() - _LONGEST_GREETING), handle.start()) is not None
+    )
 
 
 def _is_run_together(handle: str) -> bool:
@@ -199,6 +229,9 @@ _SIGNED = re.compile(
 _TITLED = re.compile(
     rf"(?<!\w)(?:Mr|Mrs|Ms|Mx|Dr|Prof|Sir|Miss|Herrn?|Frau|Mme|Mlle|Monsieur|Madame|Señora?|Sr|Sra|Signora?|Dott|Ing|Rev|Hon|Capt|Sgt|Lt|Col)\.? (?:(?:Dr|Prof)\.? ){{0,2}}((?:{_PARTICLE}[ ]){{0,2}}{_NAME})"
 )
+_TITLED_CAPITALS = re.compile(
+    rf"(?<![\w/])(?<![A-Z] )(?:MRS?|MISS|HERRN?|FRAU)\.? ([{_UPPER}'’-]{{2,24}}(?: [{_UPPER}'’-]{{2,24}}){{1,3}})\b"
+)
 _INTRODUCED = re.compile(
     rf"(?i:\b(?:my|her|his|their|your|full|the) (?:full |maiden |last |first |middle )?name(?: is|['’]s|:| was)|\bname['’]s|\bI am called|\bmein name ist|\bich heiße|\bje m['’]appelle|\bme llamo|\bmi chiamo|\bmeu nome é|\bsigned[- ]off[- ]by:|\bc/o|\battn:?|\bwritten by|\bauthored by|\breported by|\bassigned to|\bpayable to|\bpay to the order of)[ \t\n]{{1,3}}({_NAME})"
 )
@@ -211,7 +244,9 @@ _INTRODUCTIONS = (
     "name is", "name's", "name’s", "name:", "name was", "mein name", " called", "heiße", "appelle", "llamo", "chiamo", "meu nome", "-off-by", "c/o", "attn", "written by", "authored by", "reported by", "assigned to",
     "payable to", "order of", "off by:",
 )  # fmt: skip
-_BOOKED = re.compile(r"(?<![\w/.-])[A-Z]{2,24}/[A-Z]{2,24}(?: [A-Z]{1,24})? ?(?:MR|MRS|MS|MSTR|MISS|DR)\b")
+_BOOKED = re.compile(
+    r"(?:(?<![\w/.-])|(?<=[ \n]\d\.))[A-Z]{2,24}/[A-Z]{2,24}(?: [A-Z]{1,24})? ?(?:MR|MRS|MS|MSTR|MISS|DR)\b"
+)
 _BILLED = re.compile(
     rf"(?i:\b(?:bill(?:ed)?|ship(?:ped)?|sold|invoiced?|deliver(?:ed)?|wire \S{{1,12}} \S{{1,16}}|pay|transfer|refund(?:ed)?)) (?i:to):?[ \t\n]{{1,3}}({_FULL_NAME})(?![.\w]| \d)"
 )
@@ -232,6 +267,13 @@ _HL7_NAME = re.compile(
     r"(?<=[|~])(?:\d{0,12}\^)?([^\W\d_][\w'’ -]{1,40}\^[^\W\d_][\w'’ -]{0,40}(?:\^[^\W\d_][\w'’. -]{0,20})?)(?=[|~^])"
 )
 _HL7_BORN = re.compile(r"\|((?:19|20)\d{6})\|[FMOUAN]?\|")
+_VERSUS = re.compile(rf"({_NAME_WORD}) \./\. ({_NAME})")
+_STATED = re.compile(r"(?:(?<=\?3[23])|(?<=/NAME/))[^?/\r\n]{3,60}")
+_STATED_ACCOUNT = re.compile(r"(?m)^:25:([^\r\n]{5,40})")
+_PEDIGREE = re.compile(r"(?m)^[1-9] (?:NAME|GIVN|SURN|NICK|_MARNM) [^\r\n]{1,80}")
+_PEDIGREE_NAME = re.compile(r"(?<=[ /])[^\W\d_][^/\r\n]{0,60}[^/\s]")
+_PEDIGREE_BORN = re.compile(r"(?m)^1 BIRT[^\n]{0,80}\n(?:[2-9] (?!DATE)[^\n]{0,200}\n){0,6}2 DATE ([^\r\n]{4,40})")
+_POSTED = re.compile(rf"(?m)^({_FULL_NAME})[ ]{{2}}\d\d?:\d\d(?:[ ]?[AP]M)?[ ]*$(?=\n[^\n])")
 _DISTINGUISHED = re.compile(
     r"(?i)(?<![\w])cn=([^,;\"'<>=/\n]{3,60})(?=,\s{0,2}(?:ou|o|dc|c|l|st|email\w{0,10})=|/(?:O|OU|emailAddress)=)"
 )
@@ -257,11 +299,12 @@ def people(text: str) -> Iterator[Finding]:
         (_ADDRESSED, 0.75, _GREETINGS),
         (_SIGNED, 0.75, ("\n",)),
         (_TITLED, 0.7, (" ",)),
+        (_TITLED_CAPITALS, 0.7, ("mr", "miss ", "herr", "frau ")),
         (_INTRODUCED, 0.7, _INTRODUCTIONS),
         (_BILLED, 0.7, (" to ", " to:", " to\t", " to\n")),
     ):
         for match in pattern.finditer(text) if holds(lower, needed) else ():
-            if match[1].split()[0] not in _NO_SPEAKER:
+            if match[1].split()[0] not in _NO_SPEAKER and not EVERYDAY.issuperset(match[1].lower().split()):
                 yield Finding(*match.span(1), PiiType.PERSON, score)
     for segment in _HL7.finditer(text) if "^" in text else ():
         # HL7 version 2.5.1, chapter 2A: the components of an XPN or XCN, family name first.
@@ -276,6 +319,31 @@ def people(text: str) -> Iterator[Finding]:
             yield Finding(*match.span(1), PiiType.PERSON, 0.75)
     if "begin:v" in lower:
         yield from _contact_cards(text)
+    for match in _POSTED.finditer(text) if "  " in text else ():
+        if looks_like_full_name(match[1]):
+            yield Finding(*match.span(1), PiiType.PERSON, 0.65)
+    for match in _VERSUS.finditer(text) if " ./. " in text else ():
+        yield from (Finding(*match.span(group), PiiType.PERSON, 0.7) for group in (1, 2))
+    yield from _statements(text) if ":86:" in text else ()
+    yield from _pedigrees(text) if "1 NAME " in text and "0 HEAD" in text else ()
+
+
+def _statements(text: str) -> Iterator[Finding]:
+    """Read the account of a statement of SWIFT's MT940 and its partners, as banks write them in field 86."""
+    for match in _STATED.finditer(text):
+        if not is_company(match[0]):
+            yield Finding(*match.span(), PiiType.PERSON, 0.7)
+    for match in _STATED_ACCOUNT.finditer(text):
+        yield Finding(*match.span(1), PiiType.BANK, 0.8)
+
+
+def _pedigrees(text: str) -> Iterator[Finding]:
+    """Read the names and dates of birth of GEDCOM 5.5.1 (its lines `NAME Jane /Roe/`)."""
+    for line in _PEDIGREE.finditer(text):
+        for name in _PEDIGREE_NAME.finditer(text, line.start() + len("1 NAME"), line.end()):
+            yield Finding(*name.span(), PiiType.PERSON, 0.85)
+    for born in _PEDIGREE_BORN.finditer(text):
+        yield Finding(*born.span(1), PiiType.DATE_OF_BIRTH, 0.85)
 
 
 def _beside_mails(text: str) -> Iterator[re.Match[str]]:

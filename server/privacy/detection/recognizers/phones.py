@@ -13,12 +13,12 @@ from ..keys import in_words
 from ..scripts import has_digit, holds
 
 _CANDIDATE = re.compile(
-    r"(?<![\w.#/+-])(?:\+(?=[\d(])|(?<!\d[ :,])(?:\((?=[\d+])|\d))[\d ().\-/\u00a0\u2010-\u2013]{5,24}\d(?:[ ,]{0,2}(?:x|ext\.?|extension|Ext\.?|#|poste|DW)[ ]?\d{1,6})?(?![\w-]|\.\d)"
+    r"(?<![\w.#/+-])(?:\+(?=[\d(])|(?<!\d[ :,])(?:\((?=[\d+])|\d))[\d ().\-/\u00a0\u2010-\u2013]{5,24}\d(?:[ ,]{0,2}(?:x|ext\.?|extension|Ext\.?|#|poste|DW)[ ]?\d{1,6})?(?!\w|-(?![BFHM]\b)|\.\d)"
 )
 _WORD = re.compile(
     r"(?i)\b(?:phone|ph|t[eé]l|cell|mobile?|mob|call|calling|fax|contact|desk|direct|whatsapp|sms|text|dial|reach|number|answering|office|home|work|"
     r"ring|hotline|handy|ruf|nummer|telefon\w*|t[eé]l[eé]fon\w*|m[oó]vil|celular|numero|número|numéro|signal|telegram|hot ?line|mobil\w*|confirm\w*|phones|cellphone|\w{0,12}phone|answered|"
-    r"risponde|répond|atiende|atende|erreichbar|bereikbaar|dzwoni\w{0,2}|numer\w{0,3}|numarası\w{0,3}|telefonu|llam[óa]\w{0,2}|chiamat[oa]|appelé|ligou|belde|angerufen|respond[ea]|nr|llamar\w{0,4}|chiamar\w{0,3}|bellen|ligar|joindre|contactar\w{0,3}|zadzwo\w{1,4}|erreichen|anrufen)s?\b"
+    r"risponde|répond|atiende|atende|erreichbar|bereikbaar|dzwoni\w{0,2}|numer\w{0,3}|numarası\w{0,3}|telefonu|llam[óa]\w{0,2}|chiamat[oa]|appelé|ligou|belde|angerufen|respond[ea]|nr|llamar\w{0,4}|liga|chiamar\w{0,3}|bellen|ligar|joindre|contactar\w{0,3}|zadzwo\w{1,4}|erreichen|anrufen)s?\b"
     r"\W{0,6}(?:[\w']{1,16}\W{1,4}){0,4}\Z"
 )
 _WORD_IN_OTHER_SCRIPT = re.compile(
@@ -36,7 +36,9 @@ _NEAR_WORD = re.compile(
 _WORD_AFTER = re.compile(
     r"(?i)[ ](?:is|was)[ ](?:my|the|your|our|his|her|their)[ ](?:[a-z]{2,12}[ ]){0,2}(?:phone|cell|mobile|telephone|fax|number)\b"
 )
-_LINK = re.compile(r"(?:(?<=wa\.me/)|(?<=\?phone=)|(?<=tel:)|(?<=sms:))\+?(?:%2B)?\d[\d().-]{6,20}")
+_LINK = re.compile(
+    r"(?:(?<=wa\.me/)|(?<=\?phone=)|(?<=tel:)|(?<=sms:)|(?<=signal\.me/#p/)|(?<=[?&]number=)(?=\+|%2B))\+?(?:%2B)?\d[\d().-]{6,20}"
+)
 _NATIONAL = tuple(
     re.compile(form)
     for form in (
@@ -48,6 +50,7 @@ _NATIONAL = tuple(
         r"0\d{2,5}[ /-]\d[\d /-]{3,9}\d",  # trunk prefix
         r"0\d{1,4}-\d{1,4}-\d{4}",  # Japan, Korea
         r"0\d(?:[ .]\d{2}){4}",  # France
+        r"06[ -]\d{8}",  # mobile numbers of the Netherlands
         r"\(?0\d{2,5}\)?[ -]\d{3,4}[ -]\d{3,4}",  # United Kingdom, Australia
     )
 )
@@ -92,7 +95,7 @@ def phones(text: str) -> Iterator[Finding]:
         yield Finding(*match.span(), PiiType.PHONE, 0.8)
 
 
-_LINKS = ("wa.me/", "?phone=", "tel:", "sms:")
+_LINKS = ("wa.me/", "?phone=", "tel:", "sms:", "signal.me/", "number=")
 
 
 def _context(before: str) -> str:

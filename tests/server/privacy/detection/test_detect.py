@@ -525,3 +525,51 @@ def test_a_card_in_small_letters_is_a_card(fast: Detector) -> None:
     )
     found = {card[each.start : each.end]: each.type for each in fast.find(card)}
     assert found == {"Quenby Astor": "PERSON", "1963-09-21": "DOB", "+49 3581 123456": "PHONE"}
+
+
+PAPERS = [
+    ("Asegurado: Ximena Barrientos Póliza: 00-99", "Ximena Barrientos", "Asegurado Póliza"),
+    ("Claimant: Roderick Pemberton-Hayes Claim No: PX-2", "Roderick Pemberton-Hayes", "Claim PX-2"),
+    ("Kundin: Henrike Osterloh Kd.-Nr.: 44871", "Henrike Osterloh", "44871"),
+    ("Student: Imogen Hartley Tutor: Mr P Sandhu Attendance: 94%", "Imogen Hartley P Sandhu", "Attendance 94%"),
+    ("Oddział: Chirurgia", "", "Chirurgia"),
+    ("Diagnose: Morbus Crohn", "", "Morbus Crohn"),
+    ("Owner: Backend Guild\nCustomer: Walk-in\nAgent: Jenkins Worker 3", "", "Backend Guild Walk-in Jenkins 3"),
+    ("Employee: terminated. Assignee: Unassigned", "", "terminated Unassigned"),
+    ("KUHN ANNELIESE\nLINDENSTR. 44\n50674 KOELN\nGRUENE TONNE\n", "KUHN ANNELIESE LINDENSTR. 44", "GRUENE TONNE"),
+    ("empname\tgross\nESPOSITO LUDOVICA\t2980.00\n", "ESPOSITO LUDOVICA", "empname 2980.00"),
+    ("Nome Prodotto,Prezzo\nMensola Rovere,49.90\n", "", "Nome Prodotto Mensola Rovere"),
+    ("Employee\tHenrike Osterloh\nPosition\tLagerleitung\nManager\tLothar Kuhn\n", "Osterloh Lothar Kuhn", "Position"),
+    (":86:166?20Miete?32GRABOWSKI LOTHAR?31X\n:25:50010517/0648489890\n", "GRABOWSKI LOTHAR 0648489890", "Miete"),
+    ("0 HEAD\n0 @I1@ INDI\n1 NAME Delphine /Marchetti/\n1 BIRT\n2 DATE 12 APR 1961\n", "Delphine Marchetti 1961", "BIRT"),
+    (" 1.OKAFOR/CHIDI MR 2.NYSTROM/FREJA MRS\n", "OKAFOR CHIDI NYSTROM FREJA", ""),
+    ("In dem Rechtsstreit Grabowski ./. Kuhn", "Grabowski Kuhn", "Rechtsstreit"),
+    ("\\name{Fiorella}{Bellini}\n\\signature{Lothar Kuhn}", "Fiorella Bellini Lothar Kuhn", "name signature"),
+    ("see Kündigung_Desmond_Holloway.odt and Pay_Slip_June.PDF", "Desmond_Holloway", "Kündigung .odt Pay_Slip_June"),
+    ("hi @desmond_holloway, use @lru_cache or <@U2|j.roe>", "desmond_holloway j.roe", "@lru_cache U2"),
+    ("-rw-r--r-- 1 lgrabowski staff 48211 Feb  1 09:12 notes\n", "lgrabowski", "staff 48211 Feb notes"),
+    ("lgrab:x:1001:1001:x:/home/lgrab:/bin/sh\nwww-data:x:33:33:w:/var/www:/bin/sh", "lgrab", "www-data"),
+    ("Projektnummer 12, project number: 415104041262, Lieferschein Nr. 2024-0071", "", "415104041262 2024-0071"),
+    ("Personnummer 640823-3234, samordningsnummer 701063-2391", "640823-3234 701063-2391", "samordningsnummer"),
+    ("マイナンバー：１２３４５６７８９０１８　運転免許証番号 305012345678", "１２３４５６７８９０１８ 305012345678", "マイナンバー"),
+    ("TAJ: 123 456 788, Kennitala 120174-3399, ת.ז. 123456782", "123 456 788 120174-3399 123456782", "TAJ Kennitala"),
+    ("Hasta: Emre Yıldırım T.C. No: 10000000146", "10000000146", "T.C."),
+    ("Pan X, ur. 23.09.1957 r.; nar. 15. 5. 1985; född 1964-08-23", "23.09.1957 15. 5. 1985 1964-08-23", "född"),
+    ("Herrn Grabowski, Lothar, *03.11.1949, aus", "03.11.1949", "aus"),
+    ("nata a Napoli il 22/08/1990, C.F. SPSLVC90M62F839X", "22/08/1990 SPSLVC90M62F839X", "C.F."),
+    ("das Arbeitsverhältnis von Anneliese Kuhn endet", "Anneliese Kuhn", "Arbeitsverhältnis von"),
+    ("signal.me/#p/+14155550134 viber://chat?number=%2B380501234567", "14155550134 380501234567", "viber"),
+    ("İyi Günler\nHappy Friday Everyone\nBonne Journée\n", "", "Günler Friday Journée"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "hidden", "kept"), PAPERS)
+def test_papers_of_many_kinds_show_nobody_and_keep_their_words(
+    balanced: Detector, text: str, hidden: str, kept: str
+) -> None:
+    shown = list(text)
+    for finding in balanced.find(text):
+        shown[finding.start : finding.end] = "\0" * (finding.end - finding.start)
+    left = "".join(shown)
+    assert [word for word in hidden.split() if word in left] == []
+    assert [word for word in kept.split() if word not in left] == []

@@ -110,6 +110,12 @@ READ: dict[str, tuple[str, str, Callable[[str], Any], Callable[[str], Any]]] = {
         lambda text: parse_qs(urlsplit(attributes(text)[0]).query)["name"],
         lambda value: [value],
     ),
+    "url without a path": (
+        "find?name={T}&page=2",
+        "",
+        lambda text: parse_qs(urlsplit(text).query)["name"],
+        lambda value: [value],
+    ),
     "form": ("a=1&name={T}", "", lambda text: parse_qs(text)["name"], lambda value: [value]),
     "shell, single": ("grep -i 'x {T}' a.txt", "", lambda text: shlex.split(text)[2], lambda value: f"x {value}"),
     "shell, double": (
@@ -151,6 +157,10 @@ def test_the_shell_itself_reads_the_value_as_one_word(value: str) -> None:
 def test_a_literal_of_sql_is_one_literal(value: str) -> None:
     assert rows(put(f"SELECT '{T}' AS n FROM (SELECT 1) WHERE 1 = 1", value)) == [value]
     assert rows(put(f"INSERT INTO people VALUES ('{T}')", value)) == [value]
+    for query in ("SELECT '{T}'", "VALUES ('{T}')", "-- one\nSELECT n FROM (SELECT '{T}' AS n) WHERE 1=1"):
+        assert rows(put(query.replace("{T}", T), value)) == [value]
+    for part in ("WHERE n = '{T}'", "CALL add_person('{T}')", "EXEC dbo.Add @n = N'{T}'", "n = '{T}' AND x = 1"):
+        assert put(part.replace("{T}", T), value) == part.replace("{T}", value.replace("'", "''"))
     if value == json.dumps(value, ensure_ascii=False)[1:-1]:
         assert rows(put(f"""SELECT json_extract('{{"n": "{T}"}}', '$.n') FROM (SELECT 1) WHERE 1""", value)) == [value]
 
@@ -164,6 +174,8 @@ def test_a_literal_of_sql_is_one_literal(value: str) -> None:
         (f"<script>var a = '{T}'</script>", "O'Brien", "a script"),
         (f"<a onclick=\"go('{T}')\">x</a>", "O'Brien", "a script"),
         (f"<!-- {T} --><b>x</b>", "a --> b", "a script, a style or a comment"),
+        (f'name = "{T}"', 'Ann "Nan" Roe', "quotes that it has itself"),
+        (f"python -c \"print('{T}')\"", "O'Brien", "quotes that it has itself"),
         (f"<b {T}=1>x</b>", "a b", "outside of quotes"),
         (f"cat <<EOF > a | b\n{T}\nEOF", "$(id)", "this part of a command"),
         (f'echo "$(date {T})"', "a; id", "this part of a command"),
@@ -190,6 +202,31 @@ def test_prose_gets_values_as_they_are(text: str) -> None:
     assert put(text, 'Ann "Nan" O\'Brien & Co') == text.replace(T, 'Ann "Nan" O\'Brien & Co')
 
 
+def test_the_brackets_of_a_link_in_markdown_stay() -> None:
+    assert put(f"- {T}(https://x.example/{T}), {T}(x)", "Roe") == "- [Roe](https://x.example/Roe), Roe(x)"
+
+
 def test_a_long_page_is_read_once() -> None:
     page = "".join(f'<p class="a">{T} said <a href="/x?n={T}">{n}</a></p>\n' for n in range(300))
     assert put(page, "O'Brien").count('href="/x?n=O%27Brien"') == 300
+
+
+class Counted(str):  # noqa: SLOT000 - it counts
+    """A text that counts the characters that are copied out of it."""
+
+    copied = 0
+
+    def __getitem__(self, at: Any) -> str:
+        part = str.__getitem__(self, at)
+        self.copied += len(part)
+        return part
+
+
+def test_the_work_for_mentions_grows_with_a_text_and_not_faster() -> None:
+    copied = []
+    for count in (100, 400):
+        text = Counted("x-1234567890 [EMAIL_9g5ddg3t " * count)
+        assert len(mentions_in(text)) >= count
+        copied.append(text.copied)
+    assert 0 < copied[1] <= 4.4 * copied[0]
+    assert [mention.start for mention in mentions_in(f" <({T[1:-1]})> ")] == [0]

@@ -268,6 +268,16 @@ REWRITTEN: list[Callable[[str], str]] = [
     lambda token: f"{token[1:7]}\n    {token[7:-1]}",
     lambda token: f"{token[:11]} {token[11:]}",
     lambda token: f"[ {token[1:-1]} ]",
+    lambda token: token.replace("_", ":"),
+    lambda token: token.replace("_", " / "),
+    lambda token: token.replace("_", "__"),
+    lambda token: token.replace("_", "\u00a0"),
+    lambda token: token.replace("_", ""),
+    lambda token: token.replace("_", "_<wbr>"),
+    lambda token: token.replace("[", "&#091;").replace("]", "&#093;"),
+    lambda token: token.replace("[", "&amp;#91;").replace("]", "&amp;#93;"),
+    lambda token: token.replace("[", "\\u{5b}").replace("]", "\\u{5D}"),
+    lambda token: f"{token[:11]}\\\n  {token[11:]}",
 ]
 
 
@@ -300,6 +310,8 @@ def test_a_rewritten_token_is_restored_and_no_sign_of_it_is_left(
         lambda token: token[7:],
         lambda token: token[:-2] + ("0" if token[-2] != "0" else "1") + "]",
         lambda token: token[:-2] + "o]",
+        lambda _token: "[EMAIL_1]",
+        lambda _token: "[PERSON A]",
     ],
 )
 def test_a_token_that_was_cut_or_altered_stays_and_is_named(real: Sanitizer, altered: Callable[[str], str]) -> None:
