@@ -20,7 +20,7 @@ from weakref import WeakSet
 import anyio
 from mcp import Client, MCPError
 from mcp.client.subscriptions import SubscriptionLost
-from mcp.types import METHOD_NOT_FOUND, CallToolResult, Implementation, ToolListChangedNotification
+from mcp.types import CONNECTION_CLOSED, METHOD_NOT_FOUND, CallToolResult, Implementation, ToolListChangedNotification
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
@@ -110,6 +110,11 @@ class UpstreamLink:
         assert self._client is not None
         return self._client
 
+    @property
+    def is_legacy(self) -> bool:
+        """Whether its protocol begins with a handshake, once it is ready."""
+        return self.client.protocol_version not in MODERN_PROTOCOL_VERSIONS
+
     @contextmanager
     def waiting(self, seconds: float) -> Iterator[anyio.CancelScope]:
         """Wait inside for an answer, at most so long; the scope ends too where what came instead is not an answer."""
@@ -167,7 +172,12 @@ class UpstreamLink:
         failure: BaseException | None = None
         try:
             with self._scope:
-                await self._live()
+                try:
+                    await self._live(self._options.era)
+                except Exception as error:
+                    if not self._ended_at_discovery(error):
+                        raise
+                    await self._live("legacy")
         except BaseException as error:
             failure = error
             if isinstance(error, asyncio.CancelledError):
@@ -178,7 +188,13 @@ class UpstreamLink:
             if not self.ready.done():
                 self.ready.set_exception(self._connect_failure(failure))
 
-    async def _live(self) -> None:
+    def _ended_at_discovery(self, error: Exception) -> bool:
+        """Return whether a process may have ended since it was asked for its versions, as some do then."""
+        cause = upstream_faults.leaf(error)
+        ended = isinstance(cause, MCPError) and cause.error.code == CONNECTION_CLOSED and self._client is None
+        return ended and self.config.type is Transport.STDIO and self._options.era == "auto" and not self.ready.done()
+
+    async def _live(self, era: Era) -> None:
         """Connect, list the tools, and hold the connection until it is idle, stopped, or over."""
         async with AsyncExitStack() as stack:
             errors = stack.enter_context(self._stderr.pipe())
@@ -193,7 +209,7 @@ class UpstreamLink:
             self._client = await stack.enter_async_context(
                 Client(
                     transport,
-                    mode=self._options.era,
+                    mode=era,
                     cache=None,
                     # Calls have bounds of their own; of what goes before them the bound of connecting counts.
                     read_timeout_seconds=max(self.config.call_timeout_seconds, self.config.connect_timeout_seconds),
@@ -262,7 +278,7 @@ class UpstreamLink:
     async def _listen(self) -> None:
         """Subscribe to changes of the tools where the protocol requires it; older servers notify without that."""
         offered = self.client.server_capabilities.tools
-        if self.client.protocol_version not in MODERN_PROTOCOL_VERSIONS or not (offered and offered.list_changed):
+        if self.is_legacy or not (offered and offered.list_changed):
             return
         with suppress(MCPError, SubscriptionLost, TimeoutError, ValidationError):
             async with self.client.listen(tools_list_changed=True) as events:
@@ -310,8 +326,9 @@ class UpstreamLink:
         self._scope.cancel()
 
     def _on_end(self) -> None:
-        self.closing = True
-        self._stop.set()
+        if self._client is not None:
+            self.closing = True
+            self._stop.set()
 
     def _connect_failure(self, failure: BaseException | None) -> RegistryError:
         said = self._said_before_ready()
@@ -333,7 +350,7 @@ def _read(server: str, listed: object, without: Container[str], checkpoint: Chec
     read: list[RawTool | LeftOut] = []
     if isinstance(listed, list) and len(listed) > TOOLS_LISTED_MAX:
         raise _too_many(server)
-    for each in listed if isinstance(listed, list) else ():
+    for each in listed if isinstance(listed, list) else [] if listed is None else [listed]:
         one = lenient.tool(each)
         if not isinstance(one, LeftOut) and one["name"] in without:
             one = LeftOut(str(one["name"]), "its x-mcp-header is not as MCP demands")
