@@ -8,6 +8,7 @@ import threading
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,6 +17,7 @@ import pytest
 
 from sealab.tools_registry.errors import AnswerRefused, CallRefused, ConnectFailed
 from sealab.tools_registry.json_lines import read_in_thread
+from sealab.tools_registry.upstream import link
 from sealab.tools_registry.upstream.lenient import initialized
 from sealab.tools_registry.upstream.reading import Answers
 from sealab.tools_registry.upstream.upstreams import Upstreams
@@ -261,6 +263,33 @@ async def test_a_process_that_ends_at_the_question_for_its_versions_is_asked_onc
         assert running.status("o").starts == 1
         (connection,) = running._connections.of("o")
         assert connection._options.era == "legacy"
+
+
+async def test_a_server_that_prints_what_it_does_before_it_is_ready_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "_GARBAGE_SECONDS", 0.01)
+    entry = odd_server(tools_call={"result": {"content": "said"}})
+    # modelcontextprotocol/servers#3173: npx prints what it installs.
+    entry["args"][1] = f"import time; print('npm http fetch', flush=True); time.sleep(0.3)\n{entry['args'][1]}"
+    async with Upstreams(configured(tmp_path, {"o": entry})) as running:
+        assert (await running.call("o", "odd", {})).value == "said"
+
+
+async def test_a_server_that_came_too_late_is_tried_again_by_the_next_call(tmp_path: Path) -> None:
+    entry = odd_server(tools_call={"result": {"content": "said"}})
+    been = str(tmp_path / "been")
+    late = f"import os, time\nfirst = not os.path.exists({been!r}); open({been!r}, 'w')\nif first: time.sleep(60)\n"
+    entry["args"][1] = late + entry["args"][1]
+    async with Upstreams(configured(tmp_path, {"o": {**entry, "connect_timeout_seconds": 0.5}})) as running:
+        with pytest.raises(ConnectFailed, match=r"not ready within 0\.5 seconds"):
+            await running.call("o", "odd", {})
+        (tmp_path / "been").touch()
+        (connection,) = running._connections.of("o")
+        connection.config = replace(connection.config, connect_timeout_seconds=30)
+        assert running.status("o").as_json(None)["state"] == "failing"
+        assert (await running.call("o", "odd", {})).value == "said"
+        assert running.status("o").as_json(None)["state"] == "ready"
 
 
 async def test_an_event_of_many_lines_is_given_on_as_it_was_sent() -> None:

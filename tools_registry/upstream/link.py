@@ -45,7 +45,7 @@ Era = Literal["auto", "legacy"]
 
 _GARBAGE_SECONDS = 3.0
 _ANSWER_SECONDS = 1.0
-_GARBAGE_MOST_AT_FIRST = 100
+_GARBAGE_MOST_AT_FIRST = 1_000
 _GARBAGE_MOST = 100_000
 _EXCERPT_CHARS = 160
 _LOG = logging.getLogger(__name__)
@@ -295,19 +295,22 @@ class UpstreamLink:
             self._options.on_change()
 
     def _on_garbage(self, error: Exception) -> None:
-        """Remember what came; a server that is not ready has a moment left to say something better.
+        """Remember what came; stray prints, such as those of an installer, shorten no patience.
 
-        Later, a line that was meant as a message ends the one call it can have been for; a stray print ends none.
+        After a line that was meant as a message a server that is not ready has a moment left to say something better;
+        later, it ends the one call it can have been for.
         """
         self._garbage_count += 1
         if self._garbage_count > (_GARBAGE_MOST if self.ready.done() else _GARBAGE_MOST_AT_FIRST):
             self._give_up()
             return
         excerpt = _excerpt(error)
-        if self.ready.done() and '"jsonrpc"' in excerpt and len(self._waiting) == 1:
+        is_meant = '"jsonrpc"' in excerpt
+        if self.ready.done() and is_meant and len(self._waiting) == 1:
             asyncio.get_running_loop().call_later(_ANSWER_SECONDS, self._garble, next(iter(self._waiting)))
         if not self.ready.done():
             self._garbage = self._garbage or excerpt
+        if not self.ready.done() and is_meant:
             soon = asyncio.get_running_loop().time() + _GARBAGE_SECONDS
             if soon < self._patience.when():
                 self._patience.cancel()
