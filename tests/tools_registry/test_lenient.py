@@ -145,6 +145,8 @@ def test_what_is_said_beside_the_schema_is_taken_as_far_as_it_is_right() -> None
         ({}, None),
         ({"content": [{"type": "resource", "resource": {"uri": None, "text": "in it"}}]}, {"type": "resource", "uri": "", "mime_type": "text/plain", "text": "in it"}),
         ({"content": [{"type": "resource_link", "uri": "x://a/b.txt", "icons": 1}]}, {"type": "resource_link", "uri": "x://a/b.txt", "name": "b.txt"}),
+        ({"content": [{"type": "json", "json": {"a": 1}}]}, {"a": 1}),
+        ({"content": [{"type": "resource", "resource": {"uri": "x", "blob": "data:image/gif;base64,R0lGOD"}}]}, {"type": "resource", "uri": "x", "mime_type": "image/gif", "size": 4, "data": "R0lGOD"}),
         ({"content": [{"type": "image", "data": "data:image/gif;base64,R0lG\nOD"}]}, {"type": "image", "mime_type": "image/gif", "size": 4, "data": "R0lG\nOD"}),
     ],
 )  # fmt: skip

@@ -265,6 +265,36 @@ async def test_a_process_that_ends_at_the_question_for_its_versions_is_asked_onc
         assert connection._options.era == "legacy"
 
 
+@pytest.mark.parametrize("last", ["another page", "the same page", "an error"])
+async def test_an_empty_cursor_leads_to_a_page_if_there_is_one(tmp_path: Path, last: str) -> None:
+    # PrefectHQ/fastmcp#5025, and modelcontextprotocol/java-sdk#628 for the end.
+    handshake = {**HANDSHAKE, "capabilities": {"tools": {}, "resources": {}}}
+
+    def odd(_: Handler, asked: dict[str, Any], __: str) -> Answer | None:
+        if not asked["method"].endswith("/list"):
+            return None
+        if asked["method"] == "resources/templates/list":
+            return 200, JSON, json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {"resourceTemplates": []}})
+        is_second = asked.get("params", {}).get("cursor") == ""
+        name = "second" if is_second and last == "another page" else "first"
+        listed = {
+            "tools": [{"name": name}, None],
+            "resources": [{"uri": f"x://{name}"}],
+            "nextCursor": "" if name == "first" else None,
+        }
+        error = {"code": -32602, "message": "Invalid cursor"}
+        said = {"error": error} if is_second and last == "an error" else {"result": listed}
+        return 200, JSON, json.dumps({"jsonrpc": "2.0", "id": asked["id"], **said})
+
+    names = ["first", "second"] if last == "another page" else ["first"]
+    with odd_http(odd, handshake) as (url, _):
+        async with Upstreams(configured(tmp_path, {"h": {"url": url}})) as running:
+            found = await running.list_tools("h")
+            assert [each["name"] for each in found.tools] == names
+            assert len(found.left_out) == 1
+            assert await running.list_resources("h") == [{"uri": f"x://{each}"} for each in names]
+
+
 async def test_a_server_that_prints_what_it_does_before_it_is_ready_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -371,6 +371,8 @@ def block(given: object) -> Mapping[str, Json]:
     kind = kind.lower() if isinstance(kind, str) else kind
     if kind in {None, "text"} and "text" in given:
         return _as_text(given["text"])
+    if kind == "json" and "json" in given:
+        return _as_text(given["json"])
     if kind in {"image", "audio"} and isinstance(given.get("data"), str):
         return _media(cast("str", kind), given)
     if kind == "resource" and isinstance(held := given.get("resource"), dict):
@@ -392,7 +394,8 @@ def resource(given: object) -> dict[str, Json] | None:
     }
     for key in ("text", "blob"):
         if (held := given.get(key)) is not None:
-            return {**made, key: _written(held)}
+            mime_type, data = _parts(_written(held)) if key == "blob" else ("", _written(held))
+            return {**made, "mimeType": made["mimeType"] or mime_type, key: data}
     return None
 
 
@@ -401,12 +404,18 @@ _MAGIC = (("iVBORw0KGgo", "image/png"), ("/9j/", "image/jpeg"), ("R0lGOD", "imag
 
 
 def _media(kind: str, given: Mapping[str, Any]) -> dict[str, Json]:
-    data, mime_type = given["data"], _text(_first(given, ("mimeType", "mime_type")))
-    if data.startswith("data:") and "," in data[:200]:
-        head, _, data = data.partition(",")
-        mime_type = mime_type or head.removeprefix("data:").partition(";")[0]
+    of_url, data = _parts(given["data"])
+    mime_type = _text(_first(given, ("mimeType", "mime_type"))) or of_url
     found = next((named for begins, named in _MAGIC if data.startswith(begins)), "application/octet-stream")
     return {"type": kind, "data": data, "mimeType": mime_type or found}
+
+
+def _parts(data: str) -> tuple[str, str]:
+    """Return the media type and the base64 of an address with data; of base64 itself no type and that."""
+    if not data.startswith("data:") or "," not in data[:200]:
+        return "", data
+    head, _, data = data.partition(",")
+    return head.removeprefix("data:").partition(";")[0], data
 
 
 def _as_text(given: object) -> dict[str, Json]:

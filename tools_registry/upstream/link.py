@@ -241,31 +241,28 @@ class UpstreamLink:
     async def _list(self) -> None:
         """Ask for all pages of the list of tools. Raises what the SDK raises, and `AnswerRefused`."""
         tools: dict[str, RawTool] = {}
-        left_out: list[LeftOut] = []
+        left_out: dict[LeftOut, None] = {}
         cursor: str | None = None
         pages = PageCounter(f"The list of tools of the server {self.config.name!r}")
         while True:
             try:
                 page = await self.client.list_tools(cursor=cursor)
             except MCPError as error:
-                if (
-                    error.error.code == METHOD_NOT_FOUND
-                    and not pages.has_more
-                    and self.client.server_capabilities.tools is None
-                ):
+                has_none = error.error.code == METHOD_NOT_FOUND and self.client.server_capabilities.tools is None
+                if cursor == "" or (has_none and not pages.has_more):
                     break
                 raise
             given = whole(page)
             cursor = await self._options.in_thread(partial(pages.take, given, page.next_cursor))
             read = await self._options.in_thread(partial(_read, self.config.name, given.get("tools"), dropped(page)))
             if self.config.type is Transport.OPENAPI:
-                left_out += [LeftOut(**each) for each in given["_meta"][LEFT_OUT]]
+                left_out |= {LeftOut(**each): None for each in given["_meta"][LEFT_OUT]}
             for each in read:
                 if isinstance(each, LeftOut):
-                    left_out.append(each)
+                    left_out[each] = None
                 else:
                     tools.setdefault(str(each["name"]), each)
-            if not cursor:
+            if cursor is None:
                 break
             if len(tools) > TOOLS_LISTED_MAX:
                 raise _too_many(self.config.name)
