@@ -139,6 +139,7 @@ async def _served(
             _import_stdio if address is None else partial(_import_http, address, exposure), http=address is not None
         )
         await starting
+        await app.executor.offer.full_python.know_modules()
         if home.holds_something_to_find or settings.database_url is not None or settings.discover:
             app.registry.warm()
         if app.privacy.filters:

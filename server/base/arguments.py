@@ -72,7 +72,7 @@ _CLIENTS_OWN = re.compile(
     r"|security(context|risk)|taskprogress|waitforprevious(tools)?"
 )
 """Names that clients give their own data in the arguments of a call, in lower case and without `-` and `_`."""
-_BESIDE_THESE = frozenset({"action", "chatinput", "sessionid"})
+_BESIDE_THESE = frozenset({"action", "chatinput", "sessionid", "tool"})
 """Those that are meant so only where another shows that it is a client's (of n8n)."""
 
 

@@ -72,4 +72,4 @@ async def test_every_tool_passes_the_conversion_for_gemini(url: str) -> None:
 
 
 def test_the_program_of_the_page_runs(of_the_page) -> None:
-    assert of_the_page("google-adk") == "17 tools for analyst\n"
+    assert of_the_page("google-adk") == "21 tools for analyst\n"

@@ -74,4 +74,4 @@ async def test_tools_that_take_open_objects_are_left_as_they_are_where_strict_on
 
 
 def test_the_program_of_the_page_runs(of_the_page) -> None:
-    assert of_the_page("openai-agents") == "17 tools for analyst\n{'a': 2, 'b': 1}\n"
+    assert of_the_page("openai-agents") == "21 tools for analyst\n{'a': 2, 'b': 1}\n"

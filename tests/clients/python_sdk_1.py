@@ -85,4 +85,4 @@ async def test_prompts_and_resources_are_those_that_are_advertised(url: str) -> 
 
 
 def test_the_program_of_the_page_runs(of_the_page) -> None:
-    assert of_the_page("Python SDK 1") == "17 tools\n{'a': 2, 'b': 1}\n"
+    assert of_the_page("Python SDK 1") == "21 tools\n{'a': 2, 'b': 1}\n"

@@ -296,8 +296,9 @@ async def test_a_packed_event_stream_is_refused_unread(method: str, encoding: st
 
 async def test_a_plain_event_stream_is_read_as_ever() -> None:
     for headers in ({}, {"content-encoding": "identity"}):
-        _, response = await sent("POST", {"content-type": "text/event-stream", **headers}, b"data: {}\n\n")
-        assert response.content == b"data: {}\n\n"
+        events = b'data: {"jsonrpc":"2.0","method":"x"}\n\n'
+        _, response = await sent("POST", {"content-type": "text/event-stream", **headers}, events)
+        assert response.content == events
 
 
 async def test_a_large_text_that_is_no_answer_is_not_given_to_the_sdk() -> None:

@@ -262,8 +262,8 @@ async def test_an_answer_of_more_blocks_or_a_list_of_more_tools_than_is_taken_is
 
 async def test_what_nobody_took_is_not_kept_for_ever() -> None:
     large = Answers(read_in_thread)
-    smalls = [await large.stand_in(answer(number, LARGE_CHARS).encode()) for number in range(30)]
-    items = [large.taken(SessionMessage(jsonrpc_message_adapter.validate_json(small or b""))) for small in smalls]
+    smalls = [(await large.stand_ins(answer(number, LARGE_CHARS).encode()))[0] for number in range(30)]
+    items = [large.taken(SessionMessage(jsonrpc_message_adapter.validate_json(small))) for small in smalls]
     kinds = [type(item.message) for item in items if isinstance(item, SessionMessage)]
     assert kinds == [JSONRPCError] * 14 + [JSONRPCResponse] * 16
 

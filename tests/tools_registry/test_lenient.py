@@ -31,6 +31,8 @@ for line in sys.stdin:
     if "id" not in asked:
         continue
     given = odd.get(asked["method"])
+    if given == "EXIT":
+        sys.exit(1)
     if asked["method"] == "initialize":
         given = {"result": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "o", "version": "1"}}}
     elif given is None:
@@ -143,6 +145,8 @@ def test_what_is_said_beside_the_schema_is_taken_as_far_as_it_is_right() -> None
         ({}, None),
         ({"content": [{"type": "resource", "resource": {"uri": None, "text": "in it"}}]}, {"type": "resource", "uri": "", "mime_type": "text/plain", "text": "in it"}),
         ({"content": [{"type": "resource_link", "uri": "x://a/b.txt", "icons": 1}]}, {"type": "resource_link", "uri": "x://a/b.txt", "name": "b.txt"}),
+        ({"content": [{"type": "json", "json": {"a": 1}}]}, {"a": 1}),
+        ({"content": [{"type": "resource", "resource": {"uri": "x", "blob": "data:image/gif;base64,R0lGOD"}}]}, {"type": "resource", "uri": "x", "mime_type": "image/gif", "size": 4, "data": "R0lGOD"}),
         ({"content": [{"type": "image", "data": "data:image/gif;base64,R0lG\nOD"}]}, {"type": "image", "mime_type": "image/gif", "size": 4, "data": "R0lG\nOD"}),
     ],
 )  # fmt: skip
@@ -181,6 +185,7 @@ def test_an_error_that_is_null_is_none() -> None:
         ({"error": {"code": -32602, "message": "Invalid params", "data": {"n": "too large"}}}, 'Invalid params: {"n": "too large"}. '),
         ({"error": {"code": 1, "message": "no.", "details": "used up"}}, 'no: {"details": "used up"}. '),
         ({"error": {"code": -32700, "message": "Failed to parse n"}}, "refused the tool 'odd': Failed to parse n. "),
+        ({"error": {"code": -32e3, "message": "busy"}}, "refused the tool 'odd': busy. "),
         ({"error": {"code": -32097, "message": "used up", "data": {"sealab.fault": {"fault": "not_sent"}}}}, "used up"),
     ],
 )  # fmt: skip
@@ -195,9 +200,11 @@ async def test_an_odd_refusal_is_a_refusal(tmp_path: Path, answer: dict[str, Any
     "line",
     [
         '[{"jsonrpc": "2.0", "id": ID, "result": {"content": "said"}}]',
+        '[{"jsonrpc": "2.0", "method": "x"}, {"jsonrpc": "2.0", "id": ID, "result": {"content": "said"}}]',
         '{"id": ID.0, "error": false, "method": null, "result": {"content": "said"}}',
+        '\x1b]0;ready\x07\x1b[0m{"jsonrpc": "2.0", "id": ID, "result": {"content": "said"}}\x1b[0m',
     ],
-    ids=["batch", "number and nulls"],
+    ids=["batch", "batch of two", "number and nulls", "title of a terminal"],
 )
 async def test_an_odd_message_is_the_answer_that_it_is_meant_to_be(tmp_path: Path, line: str) -> None:
     async with Upstreams(configured(tmp_path, {"o": odd_server(tools_call=line)})) as running:

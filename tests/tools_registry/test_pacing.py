@@ -58,4 +58,5 @@ async def test_beyond_a_burst_all_streams_of_a_server_wait_together(monkeypatch:
 def test_an_address_for_messages_that_is_long_or_elsewhere_is_refused_before_it_is_taken_apart(named: str) -> None:
     with pytest.raises(EndpointMissing):
         sse_transport._same_origin("http://here:1/sse", named)
-    assert sse_transport._same_origin("http://here:1/sse", "/m?id=7") == "http://here:1/m?id=7"
+    for own in ("/m?id=7", "https://here/m?id=7"):
+        assert sse_transport._same_origin("http://here:1/sse", own) == "http://here:1/m?id=7"

@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -17,7 +18,7 @@ from mcp import Client, MCPError
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.types import REQUEST_TIMEOUT
 
-from ..configuration import ServerConfig
+from ..configuration import ServerConfig, Transport
 from ..definitions import NAME_CHARS_MAX
 from ..errors import ConnectFailed, RegistryError, ToolUnknown
 from ..names import nearest
@@ -90,6 +91,9 @@ class Connection:
             await asyncio.shield(link.ready)
             if is_new:
                 self.failure, self.since = None, time.time()
+                if link.is_legacy and self.config.type is Transport.STDIO:
+                    # Started again, it is not asked again for versions: some only answer that by their silence or end.
+                    self._options = replace(self._options, era="legacy")
             yield link
         except ConnectFailed as error:
             self.failure, self.since = error, time.time()
@@ -188,6 +192,8 @@ class Connection:
                 link.retire()
                 if not last:
                     return None
+            elif self.config.type is Transport.HTTP and upstream_faults.says_session_is_over(error):
+                link.retire()
             raise upstream_faults.of_call(self.config, what, error) from error
         except Exception as error:
             raise upstream_faults.of_call(self.config, what, error) from error

@@ -371,6 +371,8 @@ def block(given: object) -> Mapping[str, Json]:
     kind = kind.lower() if isinstance(kind, str) else kind
     if kind in {None, "text"} and "text" in given:
         return _as_text(given["text"])
+    if kind == "json" and "json" in given:
+        return _as_text(given["json"])
     if kind in {"image", "audio"} and isinstance(given.get("data"), str):
         return _media(cast("str", kind), given)
     if kind == "resource" and isinstance(held := given.get("resource"), dict):
@@ -392,7 +394,8 @@ def resource(given: object) -> dict[str, Json] | None:
     }
     for key in ("text", "blob"):
         if (held := given.get(key)) is not None:
-            return {**made, key: _written(held)}
+            mime_type, data = _parts(_written(held)) if key == "blob" else ("", _written(held))
+            return {**made, "mimeType": made["mimeType"] or mime_type, key: data}
     return None
 
 
@@ -401,12 +404,18 @@ _MAGIC = (("iVBORw0KGgo", "image/png"), ("/9j/", "image/jpeg"), ("R0lGOD", "imag
 
 
 def _media(kind: str, given: Mapping[str, Any]) -> dict[str, Json]:
-    data, mime_type = given["data"], _text(_first(given, ("mimeType", "mime_type")))
-    if data.startswith("data:") and "," in data[:200]:
-        head, _, data = data.partition(",")
-        mime_type = mime_type or head.removeprefix("data:").partition(";")[0]
+    of_url, data = _parts(given["data"])
+    mime_type = _text(_first(given, ("mimeType", "mime_type"))) or of_url
     found = next((named for begins, named in _MAGIC if data.startswith(begins)), "application/octet-stream")
     return {"type": kind, "data": data, "mimeType": mime_type or found}
+
+
+def _parts(data: str) -> tuple[str, str]:
+    """Return the media type and the base64 of an address with data; of base64 itself no type and that."""
+    if not data.startswith("data:") or "," not in data[:200]:
+        return "", data
+    head, _, data = data.partition(",")
+    return head.removeprefix("data:").partition(";")[0], data
 
 
 def _as_text(given: object) -> dict[str, Json]:
@@ -424,14 +433,47 @@ def entries(given: Mapping[str, Any], key: str, named: str) -> list[dict[str, Js
     ]
 
 
-def message(given: Json) -> Json:
+_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+_ASSUMED = "2025-03-26"
+"""The version of a server that states none. Source: …/specification/2025-11-25/basic/transports"""
+_FLAGS = ("listChanged", "subscribe")
+_CAPABILITIES = ("tools", "resources", "prompts", "logging", "completions")
+
+
+def initialized(given: Mapping[str, Any]) -> dict[str, Json]:
+    """Return the result of `initialize`; an unknown version is the newest known one that is not newer."""
+    stated, offered, info = (given.get(key) for key in ("protocolVersion", "capabilities", "serverInfo"))
+    is_dated = isinstance(stated, str) and stated[:4].isdecimal()
+    capabilities: dict[str, Json] = {}
+    for name in _CAPABILITIES:
+        one = offered.get(name) if isinstance(offered, dict) else None
+        if one is not None and one is not False:
+            flags = one if isinstance(one, dict) else {}
+            capabilities[name] = {key: True for key in _FLAGS if flags.get(key) is True}
+    named = info if isinstance(info, dict) else {"name": info}
+    made: dict[str, Json] = {
+        "protocolVersion": max((each for each in _VERSIONS if each <= str(stated)), default=_VERSIONS[0])
+        if is_dated
+        else _ASSUMED,
+        "capabilities": capabilities,
+        "serverInfo": {key: _text(named.get(key)) for key in ("name", "title", "version")},
+    }
+    if instructions := _text(given.get("instructions")):
+        made["instructions"] = instructions
+    return made
+
+
+def message(given: Json, number: int | str | None = None) -> Json:
     """Return a JSON-RPC message with the members that JSON-RPC 2.0 demands, where what is meant is plain.
 
+    An answer is that to the request of this number, where one is given.
     Source: https://www.jsonrpc.org/specification, section 5.
     """
-    if isinstance(given, list) and len(given) == 1:
-        given = given[0]  # a batch, as JSON-RPC has it
-    if not isinstance(given, dict) or given.get("method") is not None or "id" not in given:
+    if not isinstance(given, dict) or given.get("method") is not None:
+        return given
+    if number is not None and ("result" in given or "error" in given):
+        given = {**given, "id": number}
+    if "id" not in given:
         return given
     made = {**given, "jsonrpc": "2.0"}
     made.pop("method", None)
@@ -453,18 +495,20 @@ def _error(given: Any) -> dict[str, Json]:
     if not isinstance(given, dict):
         return {"code": _INTERNAL_ERROR, "message": _written(given)}
     code, message = given.get("code"), given.get("message")
+    if isinstance(code, float) and code.is_integer():
+        code = int(code)
     beside = {key: value for key, value in given.items() if key not in {"code", "message"}}
     data = given.get("data", beside or None)
     message = _text(message) or _written(message or (data if data is not None else "it gave no reason"))
     if not isinstance(code, int) or isinstance(code, bool):
         message = message if code is None else f"{message} ({_text(code)})"
         code = _INTERNAL_ERROR
-    code = _INTERNAL_ERROR if str(code).encode() in SDK_CODES else code
+    code = _INTERNAL_ERROR if code in SDK_CODES else code
     return {"code": code, "message": message, "data": data}
 
 
 _INTERNAL_ERROR = -32603
-SDK_CODES = (b"-32000", b"-32700")
+SDK_CODES = (-32000, -32700)
 """Codes of a server's own errors, and for the SDK of a connection that ended, and of an answer that is not MCP."""
 
 

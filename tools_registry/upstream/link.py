@@ -20,7 +20,7 @@ from weakref import WeakSet
 import anyio
 from mcp import Client, MCPError
 from mcp.client.subscriptions import SubscriptionLost
-from mcp.types import METHOD_NOT_FOUND, CallToolResult, Implementation, ToolListChangedNotification
+from mcp.types import CONNECTION_CLOSED, METHOD_NOT_FOUND, CallToolResult, Implementation, ToolListChangedNotification
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
@@ -45,7 +45,7 @@ Era = Literal["auto", "legacy"]
 
 _GARBAGE_SECONDS = 3.0
 _ANSWER_SECONDS = 1.0
-_GARBAGE_MOST_AT_FIRST = 100
+_GARBAGE_MOST_AT_FIRST = 1_000
 _GARBAGE_MOST = 100_000
 _EXCERPT_CHARS = 160
 _LOG = logging.getLogger(__name__)
@@ -110,6 +110,11 @@ class UpstreamLink:
         assert self._client is not None
         return self._client
 
+    @property
+    def is_legacy(self) -> bool:
+        """Whether its protocol begins with a handshake, once it is ready."""
+        return self.client.protocol_version not in MODERN_PROTOCOL_VERSIONS
+
     @contextmanager
     def waiting(self, seconds: float) -> Iterator[anyio.CancelScope]:
         """Wait inside for an answer, at most so long; the scope ends too where what came instead is not an answer."""
@@ -167,7 +172,12 @@ class UpstreamLink:
         failure: BaseException | None = None
         try:
             with self._scope:
-                await self._live()
+                try:
+                    await self._live(self._options.era)
+                except Exception as error:
+                    if not self._ended_at_discovery(error):
+                        raise
+                    await self._live("legacy")
         except BaseException as error:
             failure = error
             if isinstance(error, asyncio.CancelledError):
@@ -178,7 +188,13 @@ class UpstreamLink:
             if not self.ready.done():
                 self.ready.set_exception(self._connect_failure(failure))
 
-    async def _live(self) -> None:
+    def _ended_at_discovery(self, error: Exception) -> bool:
+        """Return whether a process may have ended since it was asked for its versions, as some do then."""
+        cause = upstream_faults.leaf(error)
+        ended = isinstance(cause, MCPError) and cause.error.code == CONNECTION_CLOSED and self._client is None
+        return ended and self.config.type is Transport.STDIO and self._options.era == "auto" and not self.ready.done()
+
+    async def _live(self, era: Era) -> None:
         """Connect, list the tools, and hold the connection until it is idle, stopped, or over."""
         async with AsyncExitStack() as stack:
             errors = stack.enter_context(self._stderr.pipe())
@@ -193,7 +209,7 @@ class UpstreamLink:
             self._client = await stack.enter_async_context(
                 Client(
                     transport,
-                    mode=self._options.era,
+                    mode=era,
                     cache=None,
                     # Calls have bounds of their own; of what goes before them the bound of connecting counts.
                     read_timeout_seconds=max(self.config.call_timeout_seconds, self.config.connect_timeout_seconds),
@@ -225,31 +241,28 @@ class UpstreamLink:
     async def _list(self) -> None:
         """Ask for all pages of the list of tools. Raises what the SDK raises, and `AnswerRefused`."""
         tools: dict[str, RawTool] = {}
-        left_out: list[LeftOut] = []
+        left_out: dict[LeftOut, None] = {}
         cursor: str | None = None
         pages = PageCounter(f"The list of tools of the server {self.config.name!r}")
         while True:
             try:
                 page = await self.client.list_tools(cursor=cursor)
             except MCPError as error:
-                if (
-                    error.error.code == METHOD_NOT_FOUND
-                    and not pages.has_more
-                    and self.client.server_capabilities.tools is None
-                ):
+                has_none = error.error.code == METHOD_NOT_FOUND and self.client.server_capabilities.tools is None
+                if cursor == "" or (has_none and not pages.has_more):
                     break
                 raise
             given = whole(page)
             cursor = await self._options.in_thread(partial(pages.take, given, page.next_cursor))
             read = await self._options.in_thread(partial(_read, self.config.name, given.get("tools"), dropped(page)))
             if self.config.type is Transport.OPENAPI:
-                left_out += [LeftOut(**each) for each in given["_meta"][LEFT_OUT]]
+                left_out |= {LeftOut(**each): None for each in given["_meta"][LEFT_OUT]}
             for each in read:
                 if isinstance(each, LeftOut):
-                    left_out.append(each)
+                    left_out[each] = None
                 else:
                     tools.setdefault(str(each["name"]), each)
-            if not cursor:
+            if cursor is None:
                 break
             if len(tools) > TOOLS_LISTED_MAX:
                 raise _too_many(self.config.name)
@@ -262,7 +275,7 @@ class UpstreamLink:
     async def _listen(self) -> None:
         """Subscribe to changes of the tools where the protocol requires it; older servers notify without that."""
         offered = self.client.server_capabilities.tools
-        if self.client.protocol_version not in MODERN_PROTOCOL_VERSIONS or not (offered and offered.list_changed):
+        if self.is_legacy or not (offered and offered.list_changed):
             return
         with suppress(MCPError, SubscriptionLost, TimeoutError, ValidationError):
             async with self.client.listen(tools_list_changed=True) as events:
@@ -279,19 +292,22 @@ class UpstreamLink:
             self._options.on_change()
 
     def _on_garbage(self, error: Exception) -> None:
-        """Remember what came; a server that is not ready has a moment left to say something better.
+        """Remember what came; stray prints, such as those of an installer, shorten no patience.
 
-        Later, a line that was meant as a message ends the one call it can have been for; a stray print ends none.
+        After a line that was meant as a message a server that is not ready has a moment left to say something better;
+        later, it ends the one call it can have been for.
         """
         self._garbage_count += 1
         if self._garbage_count > (_GARBAGE_MOST if self.ready.done() else _GARBAGE_MOST_AT_FIRST):
             self._give_up()
             return
         excerpt = _excerpt(error)
-        if self.ready.done() and '"jsonrpc"' in excerpt and len(self._waiting) == 1:
+        is_meant = '"jsonrpc"' in excerpt
+        if self.ready.done() and is_meant and len(self._waiting) == 1:
             asyncio.get_running_loop().call_later(_ANSWER_SECONDS, self._garble, next(iter(self._waiting)))
         if not self.ready.done():
             self._garbage = self._garbage or excerpt
+        if not self.ready.done() and is_meant:
             soon = asyncio.get_running_loop().time() + _GARBAGE_SECONDS
             if soon < self._patience.when():
                 self._patience.cancel()
@@ -310,8 +326,9 @@ class UpstreamLink:
         self._scope.cancel()
 
     def _on_end(self) -> None:
-        self.closing = True
-        self._stop.set()
+        if self._client is not None:
+            self.closing = True
+            self._stop.set()
 
     def _connect_failure(self, failure: BaseException | None) -> RegistryError:
         said = self._said_before_ready()
@@ -333,7 +350,7 @@ def _read(server: str, listed: object, without: Container[str], checkpoint: Chec
     read: list[RawTool | LeftOut] = []
     if isinstance(listed, list) and len(listed) > TOOLS_LISTED_MAX:
         raise _too_many(server)
-    for each in listed if isinstance(listed, list) else ():
+    for each in listed if isinstance(listed, list) else [] if listed is None else [listed]:
         one = lenient.tool(each)
         if not isinstance(one, LeftOut) and one["name"] in without:
             one = LeftOut(str(one["name"]), "its x-mcp-header is not as MCP demands")

@@ -35,14 +35,15 @@ class PageCounter:
     def take(self, page: Mapping[str, object], cursor: str | None, checkpoint: Checkpoint) -> str | None:
         """Count a page; return the cursor of the next, or None: one that was there before ends the list.
 
-        Raises `AnswerRefused`.
+        An empty text is a cursor too, though many servers mean the end by it. Raises `AnswerRefused`.
+        Source: https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/pagination
         """
         self._chars += _chars_of(page, checkpoint)
         if self._chars > LISTED_CHARS_MAX:
             raise AnswerRefused(
                 f"{self._whose} has more than {LISTED_CHARS_MAX:,} characters. Tell the server's author."
             )
-        if not cursor:
+        if cursor is None:
             return None
         seen = hashlib.sha256(cursor.encode("utf-8", "surrogatepass")).digest()
         if len(cursor) > _CURSOR_CHARS_MAX or len(self._seen) >= PAGES_MAX:

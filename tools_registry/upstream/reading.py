@@ -16,6 +16,7 @@ import re
 import time
 import uuid
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Self, cast
 
 from mcp.shared.message import SessionMessage
@@ -25,11 +26,12 @@ from ..json_lines import LARGE_CHARS, Edges, Lines, ReadJson, TooLong, mended
 from ..models import Json
 from ..short_values import holds_more
 from . import lenient
-from .message_faults import MESSAGE_BYTES_MAX, HttpFault, MessageFault, error_of
+from .message_faults import EVENT_BYTES_MAX, MESSAGE_BYTES_MAX, HttpFault, MessageFault, error_of
 
 VALUES_MAX = 50_000
 """Values of a message that the SDK validates in the event loop."""
 _EMPTY: dict[str, dict[str, Json]] = {
+    "initialize": {},
     "tools/list": {"tools": []},
     "tools/call": {"content": []},
     "resources/list": {"resources": []},
@@ -47,6 +49,9 @@ _EXCERPT_CHARS = 160
 _KEPT = "sealab.kept"
 _KEPT_MAX = 16
 _DATA = b"data:"
+_BATCH_MAX = 100
+_TERMINAL = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_=>78])|\x00")
+"""Sequences for a terminal. Source: ECMA-48, section 5."""
 
 Incoming = SessionMessage | Exception
 
@@ -55,47 +60,61 @@ class UnreadableMessage(ValueError):
     """A message that cannot be read, and does not show which call it was for; the text is its beginning."""
 
 
-async def message(line: bytes | TooLong, read_large: ReadJson) -> Incoming:
-    """Return the message on one line, or what stands for it: an error for its call, else the exception."""
+async def messages(line: bytes | TooLong, read_large: ReadJson, number: int | str | None = None) -> list[Incoming]:
+    """Return the messages on one line, or what stands for one: an error for its call, else the exception.
+
+    They are several in a batch, as protocol 2025-03-26 has it. Where the answer to one request alone can stand here,
+    `number` is that request's, and every answer is taken as that one.
+    """
     if isinstance(line, TooLong):
-        return _refused(line.edges, f"{line.size} bytes, and at most {MESSAGE_BYTES_MAX} are taken")
+        return [_refused(line.edges, f"{line.size} bytes, and at most {MESSAGE_BYTES_MAX} are taken", number)]
     is_large = len(line) > LARGE_CHARS
     try:
         value = await read_large(line.decode("utf-8", "replace")) if is_large else _json(line)
-        return SessionMessage(jsonrpc_message_adapter.validate_python(lenient.message(value), by_name=False))
+        batch = value if isinstance(value, list) and 0 < len(value) <= _BATCH_MAX else [value]
+        return [_message(each, number) for each in batch]
     except ValueError as error:
-        return _refused(Edges.of(line), str(error)) if is_large else error
+        return [_refused(Edges.of(line), str(error), number) if is_large else error]
     except Exception as error:  # noqa: BLE001 - whatever keeps `read_large` from reading one ends no connection
-        return _refused(Edges.of(line), str(error))
+        return [_refused(Edges.of(line), str(error), number)]
+
+
+def _message(value: Json, number: int | str | None) -> Incoming:
+    return SessionMessage(jsonrpc_message_adapter.validate_python(lenient.message(value, number), by_name=False))
 
 
 def _json(line: bytes) -> Json:
     """Return what a JSON text holds, with control characters, and U+FFFD for half of a pair of surrogates.
 
-    Raises `UnreadableMessage`.
+    Sequences for a terminal, such as its title, may stand around it. Raises `UnreadableMessage`.
     """
-    try:
-        return cast("Json", json.loads(mended(line), strict=False))
-    except ValueError:
-        raise UnreadableMessage(line.decode("utf-8", "replace")[:_EXCERPT_CHARS]) from None
+    for text in (line, _TERMINAL.sub(b"", line)):
+        with suppress(ValueError):
+            return cast("Json", json.loads(mended(text), strict=False))
+    raise UnreadableMessage(line.decode("utf-8", "replace")[:_EXCERPT_CHARS])
 
 
-def _refused(edges: Edges, why: str) -> Incoming:
-    number = edges.answers
+def _refused(edges: Edges, why: str, number: int | str | None) -> Incoming:
+    number = edges.answers if number is None else number
     if number is None:
         return UnreadableMessage(edges.head.decode("utf-8", "replace")[:_EXCERPT_CHARS])
     return _error(number, why)
 
 
-def is_read_by_sdk(text: bytes) -> bool:
-    """Return whether the SDK's reader of a message, which works in the event loop, takes it as it is meant."""
-    if len(text) > LARGE_CHARS or any(code in text for code in lenient.SDK_CODES):
+def is_read_by_sdk(text: bytes, number: int | str | None = None) -> bool:
+    """Return whether the SDK's reader of a message, which works in the event loop, takes it as it is meant.
+
+    `number` is that of the request which it answers, if it is an answer; None where it may be any.
+    """
+    if len(text) > LARGE_CHARS:
         return False
     try:
-        jsonrpc_message_adapter.validate_json(text, by_name=False)
+        read = jsonrpc_message_adapter.validate_json(text, by_name=False)
     except ValueError:
         return False
-    return True
+    if isinstance(read, JSONRPCError) and read.error.code in lenient.SDK_CODES:
+        return False
+    return not isinstance(read, JSONRPCResponse | JSONRPCError) or number in {None, read.id}
 
 
 class _Held(str):
@@ -139,6 +158,8 @@ def _held_in(meta: object) -> _Held | None:
 
 def _stood_in(method: str, result: dict[str, Any]) -> dict[str, Any]:
     """Return what stands in for a result. The SDK has to see which arguments of tools go into headers of HTTP."""
+    if method == "initialize":
+        return lenient.initialized(result)
     made, tools = {**_EMPTY[method], **_COMPLETE}, result.get("tools")
     offered: list[dict[str, Any]] = []
     if method == "tools/list" and isinstance(tools, list) and not holds_more(tools, _HEADER_VALUES_MAX):
@@ -191,11 +212,19 @@ class Answers:
                 del self._asked[next(iter(self._asked))]
             self._asked[item.message.id] = item.message.method
 
-    async def stand_in(self, text: bytes | TooLong) -> bytes | None:
-        """Read an answer and return a small one for `taken`; None where it is none, or does not say which it is."""
-        item = await message(text, self._read_large)
-        if not isinstance(item, SessionMessage) or not isinstance(item.message, JSONRPCResponse | JSONRPCError):
-            return None
+    async def stand_ins(self, text: bytes | TooLong, number: int | str | None = None) -> list[bytes]:
+        """Read what holds an answer and return a small one for `taken`, with the other messages of its batch.
+
+        Nothing where it is none, or does not say which it is. `number` is as `messages` has it.
+        """
+        items = await messages(text, self._read_large, number)
+        small = [self._small(item) for item in items if isinstance(item, SessionMessage)]
+        return [each for each in small if each is not None]
+
+    def _small(self, item: SessionMessage) -> bytes | None:
+        if not isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            text = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+            return text if len(text) <= LARGE_CHARS else None
         if item.message.id is None:
             return None
         while len(self._kept) >= _KEPT_MAX:  # those of calls that were cancelled just before they were handed on
@@ -235,14 +264,15 @@ class Answers:
             return UnreadableMessage(f"{read.method[:_EXCERPT_CHARS]} with more than {VALUES_MAX} values")
         return item
 
-    async def of_events(self, stream: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-        """Give a stream of events with small answers in the places of large ones.
+    async def of_events(self, stream: AsyncIterable[bytes], number: int | str | None = None) -> AsyncIterator[bytes]:
+        """Give a stream of events with small answers in the places of those that the SDK would not read as meant.
 
-        An answer stands on one line, `data: {…}`; whatever else there is goes through, no faster than `Pace` allows,
-        to a reader that takes `EVENT_BYTES_MAX` of an event.
+        Whatever else there is goes through, no faster than `Pace` allows, to a reader that takes `EVENT_BYTES_MAX` of
+        an event. `number` is as `messages` has it.
         Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
         """
         cut = Lines(MESSAGE_BYTES_MAX)
+        event = _Event()
         passes = returned = False
         async for chunk in self._pace.of(stream):
             if passes:
@@ -250,29 +280,86 @@ class Answers:
                 continue
             given = bytearray()
             for line in cut.feed(chunk):
-                given += await self._of_line(line) + b"\n"
+                if not event.takes(line):
+                    given += await self._with_end(event, line, number)
+                    event = _Event(is_over=line not in _ENDS)
             last = chunk.rpartition(b"\n")[2]
             # A stream may end its lines in carriage returns alone: nothing of such a one is held back.
             passes = b"\r" in last[:-1] or (returned and not chunk.startswith(b"\n"))
             returned = last.endswith(b"\r")
-            if passes or not _DATA.startswith(cut.start[: len(_DATA)]):
+            if passes or not any(field.startswith(cut.start[: len(field)]) for field in _FIELDS):
+                given += event.as_sent()
+                event = _Event(is_over=True)
                 rest = cut.rest()
                 given += rest if isinstance(rest, bytes) else b""
             if given:
                 yield bytes(given)
-        if isinstance(rest := cut.rest(), bytes):
-            yield rest
+        rest = cut.rest()
+        if rest is not None and not event.takes(rest):
+            yield await self._with_end(event, rest, number)
+        elif event.lines:
+            yield await self._with_end(event, b"", number)
 
-    async def _of_line(self, line: bytes | TooLong) -> bytes:
-        if isinstance(line, TooLong):
-            edges = Edges(line.edges.head.removeprefix(_DATA).lstrip(), line.edges.tail)
-            small = await self.stand_in(TooLong(line.size, edges))
-            return b"data: " + small if small is not None else b": an event above the bound"
-        text = line.removeprefix(_DATA).strip()
-        if not line.startswith(_DATA) or not text.endswith(b"}") or is_read_by_sdk(text):
-            return line
-        small = await self.stand_in(text)
-        return line if small is None else b"data: " + small
+    async def _with_end(self, event: _Event, line: bytes | TooLong, number: int | str | None) -> bytes:
+        """Return what is given on of an event before a line that is not its own, and that line."""
+        given = await self._of_event(event, number) if line in _ENDS else event.as_sent()
+        return given if isinstance(line, TooLong) else given + line + b"\n"
+
+    async def _of_event(self, event: _Event, number: int | str | None) -> bytes:
+        """Return the lines of an event, or of several in the place of a batch, without the empty line at the end."""
+        data = [line for line in event.lines if isinstance(line, TooLong) or line.startswith(_DATA)]
+        named = any(isinstance(line, bytes) and _NAMED.match(line) for line in event.lines)
+        if len(data) == 1 and isinstance(data[0], TooLong):
+            edges = data[0].edges
+            edges = Edges(edges.head.removeprefix(_DATA).lstrip(), edges.tail)
+            small = await self.stand_ins(TooLong(data[0].size, edges), number)
+        else:
+            text = b"\n".join(line.removeprefix(_DATA) for line in data if isinstance(line, bytes)).strip()
+            if not text or (is_read_by_sdk(text, number) and not named):
+                return event.as_sent()
+            small = await self.stand_ins(text, number)
+            if not small and (named or b'"jsonrpc"' in text):
+                return event.as_sent()
+        kept = [line for line in event.lines if isinstance(line, bytes) and line.startswith((b"id", b"retry"))]
+        # A sign of life is no message, and the SDK would end the request with it.
+        return _joined(kept) + b"\n\n".join(b"data: " + each for each in small or [b""]) + b"\n"
+
+
+_FIELDS = (_DATA, b"event:", b"id:", b"retry:", b"\r")
+_NAMED = re.compile(rb"event:(?! ?message\r?\Z)")
+"""The line of a name with which the SDK leaves an event aside."""
+_ENDS = frozenset({b"", b"\r"})
+_EVENT_LINES_MAX = 1_000
+
+
+class _Event:
+    """The lines of an event so far. One of many lines is given on as it was sent: an answer stands on one line."""
+
+    def __init__(self, *, is_over: bool = False) -> None:
+        """`is_over` says that its beginning was given on."""
+        self.lines: list[bytes | TooLong] = []
+        self._is_over = is_over
+        self._size = self._longest = 0
+
+    def takes(self, line: bytes | TooLong) -> bool:
+        """Take a line, unless it ends the event, or there are too many."""
+        size = len(line) if isinstance(line, bytes) else 0
+        self._size += size
+        self._longest = max(self._longest, size)
+        if self._is_over or line in _ENDS or len(self.lines) >= _EVENT_LINES_MAX:
+            return False
+        if self._size - self._longest > EVENT_BYTES_MAX:
+            return False
+        self.lines.append(line)
+        return True
+
+    def as_sent(self) -> bytes:
+        """Return the lines as they were sent, without one above the bound."""
+        return _joined(self.lines)
+
+
+def _joined(lines: Sequence[bytes | TooLong]) -> bytes:
+    return b"".join(line + b"\n" for line in lines if isinstance(line, bytes))
 
 
 LINES_PER_SECOND = 5_000

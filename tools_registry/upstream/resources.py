@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from mcp import MCPError
+
 from ..errors import AnswerRefused
 from ..json_lines import ReadJson
 from ..models import Json
@@ -76,11 +78,18 @@ async def _all(ask: Callable[..., Awaitable[PaginatedResult]], key: str, named: 
     pages = PageCounter("The server's list")
     cursor: str | None = None
     while True:
-        page = await ask(cursor=cursor)
-        given = whole(page)
+        try:
+            page = await ask(cursor=cursor)
+        except MCPError:
+            if cursor == "":
+                return listed
+            raise
+        given, asked = whole(page), cursor
         cursor = await in_thread(partial(pages.take, given, page.next_cursor))
-        listed += await in_thread(partial(_entries, given, key, named))
-        if not cursor:
+        more = await in_thread(partial(_entries, given, key, named))
+        if asked != "" or more != listed:
+            listed += more
+        if cursor is None:
             return listed
         if len(listed) > LISTED_MAX:
             raise AnswerRefused("The server never ends its list. Tell the server's author.")

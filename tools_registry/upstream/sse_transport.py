@@ -17,9 +17,10 @@ import anyio
 import httpx2
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp.types import ErrorData, JSONRPCError, JSONRPCRequest, jsonrpc_message_adapter
+from mcp.types import JSONRPCError, JSONRPCRequest, jsonrpc_message_adapter
 
 from .mcp_http_client import McpHttpClient
+from .message_faults import MessageFault, fault_in
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
@@ -77,7 +78,7 @@ async def _receive(
 
 
 def _same_origin(url: str, named: str) -> str:
-    """Return the endpoint that a server names; one elsewhere would be given this server's credentials.
+    """Return the endpoint that a server names, at its own origin; another's would be given this server's credentials.
 
     Joining and splitting an address that is not ASCII normalizes its host, in quadratic time.
     """
@@ -85,9 +86,10 @@ def _same_origin(url: str, named: str) -> str:
         raise EndpointMissing(f"it sends messages to an address above {_ENDPOINT_CHARS_MAX} ASCII characters")
     endpoint = urljoin(url, named)
     here, there = urlsplit(url), urlsplit(endpoint)
-    if (here.scheme, here.netloc) != (there.scheme, there.netloc):
+    if here.hostname != there.hostname:
         raise EndpointMissing(f"it sends messages to another origin, {there.scheme}://{there.netloc}")
-    return endpoint
+    # Behind a proxy a server does not know its own scheme and port.
+    return there._replace(scheme=here.scheme, netloc=here.netloc).geturl()
 
 
 def _message(data: str) -> _Incoming:
@@ -114,12 +116,16 @@ async def _post(
 ) -> None:
     body = each.message.model_dump(by_alias=True, mode="json", exclude_unset=True)
     response = await client.post(address, json=body)
-    if response.is_success or not isinstance(each.message, JSONRPCRequest):
+    if not isinstance(each.message, JSONRPCRequest):
         return
     try:
-        refusal = jsonrpc_message_adapter.validate_json(response.content, by_name=False)
+        answer = jsonrpc_message_adapter.validate_json(response.content, by_name=False)
     except ValueError:
         return
-    error = refusal.error if isinstance(refusal, JSONRPCError) else ErrorData(code=0, message="refused")
+    if isinstance(answer, JSONRPCError):
+        fault = fault_in(answer.error.data)
+        if fault is not None and fault.fault is MessageFault.NOT_MCP:
+            return  # such as “Accepted”: the answer comes on the stream
+        answer = JSONRPCError(jsonrpc="2.0", id=each.message.id, error=answer.error)
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-        await incoming.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=each.message.id, error=error)))
+        await incoming.send(SessionMessage(answer))

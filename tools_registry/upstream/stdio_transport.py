@@ -25,7 +25,7 @@ from mcp.shared.message import SessionMessage
 from ..configuration import ServerConfig, network_variables
 from ..json_lines import Lines, ReadJson
 from .message_faults import MESSAGE_BYTES_MAX
-from .reading import Incoming, message
+from .reading import Incoming, messages
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
@@ -87,7 +87,8 @@ async def _receive(process: Process, incoming: MemoryObjectSendStream[Incoming],
             with suppress(anyio.BrokenResourceError):
                 while True:
                     for line in lines.feed(await process.stdout.receive()):
-                        await incoming.send(await message(line, read_large))
+                        for item in await messages(line, read_large):
+                            await incoming.send(item)
         with anyio.CancelScope(shield=True):  # until the pipe is closed
             while True:
                 await process.stdout.receive()

@@ -11,6 +11,7 @@ else of the connection; what a server wrote beside its answers, and how it is co
 from __future__ import annotations
 
 import json
+import re
 
 import httpx2
 from mcp import MCPError
@@ -55,6 +56,18 @@ def session_expired(error: MCPError) -> bool:
     return fault is not None and fault.fault is MessageFault.STATUS and fault.status == _NOT_FOUND
 
 
+def says_session_is_over(error: MCPError) -> bool:
+    """Return whether a server seems to say, with status 200, that it does not know the session; it says no code."""
+    return _SESSION_OVER.search(error.error.message[:_SAID_CHARS]) is not None
+
+
+_SAID_CHARS = 200
+_SESSION_OVER = re.compile(
+    r"(?i)\bsession\b.{0,30}\b(?:not found|expired|invalid|unknown|terminated)\b"
+    r"|\b(?:no valid|invalid|unknown) session\b"
+)
+
+
 def never_sent(error: MCPError) -> bool:
     """Return whether the server cannot have seen the call."""
     fault = fault_in(error.error.data)
@@ -93,6 +106,8 @@ def _failed(config: ServerConfig, what: str, more: str = "", *, do: str = "") ->
 
 def _of_end(config: ServerConfig) -> str:
     """Return what to do about a server that ends at once; a Docker MCP gateway mostly lacks a login or a secret."""
+    if config.type is not Transport.STDIO:
+        return "Check its url and type in mcp.json."
     if "docker" not in config.command or "gateway" not in config.args:
         return 'Correct "command", "args" or "env" in mcp.json.'
     return "Log in to its registries with `docker login`, and give its servers their secrets."

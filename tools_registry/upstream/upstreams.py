@@ -461,7 +461,7 @@ def flags_of(tool: RawTool) -> tuple[str, ...]:
 def _info(config: ServerConfig, link: UpstreamLink) -> ServerInfo:
     said = link.client.server_info
     return ServerInfo(
-        name=said.name if said else config.name,
+        name=said.name if said and said.name else config.name,
         version=said.version if said else "",
         protocol="OpenAPI" if config.type is Transport.OPENAPI else link.client.protocol_version,
         instructions=link.client.instructions or "",

@@ -34,7 +34,7 @@ from ...base.home import Home
 from ...base.terminal_escaping import one_line
 from .command import AuditedAs, Command
 from .servers import imported, reached
-from .servers_test import classify, examined_servers, proposed_effects
+from .servers_test import classify, examined_servers, print_left_out, proposed_effects
 from .terminal import Here, Output, counted, nearest
 
 PROGRAM = """\
@@ -308,6 +308,7 @@ def _propose(here: Here, names: Sequence[str], answers: _Answers) -> dict[str, d
             print(f"  {one_line(name)}: {one_line(str(tested['error']))}")
             continue
         print(f"  {one_line(name)}: {counted(cast('int', tested['tool_count']), 'tool')}")
+        print_left_out(tested, 3)
         effects = proposed_effects(tested)
         if not effects:
             continue

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import glob
+import logging
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -66,7 +68,20 @@ async def examined_servers(
                 for name in names:
                     await upstreams.ask_again(name)
             examination = _Examination(configuration, home, state, owned, upstreams, accept, sign_in)
-            return list(await asyncio.gather(*map(examination.of, names)))
+            with _unlogged():
+                return list(await asyncio.gather(*map(examination.of, names)))
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Keep what fails or is left out from the log meanwhile: the command itself says it."""
+    log = logging.getLogger(Upstreams.__module__.rpartition(".")[0])
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 def standing_servers(here: Here, configuration: Configuration) -> dict[str, dict[str, Json]]:
@@ -239,10 +254,10 @@ def proposed_effects(tested: dict[str, object]) -> dict[str, str]:
     }
 
 
-def print_left_out(tested: Mapping[str, object]) -> None:
+def print_left_out(tested: Mapping[str, object], width: int = _WIDTH) -> None:
     """Print which tools of a server cannot be offered, and why."""
     for each in cast("list[dict[str, str]]", tested["left_out"]):
-        print(f"{'':<{_WIDTH}} left out: {one_line(each['tool'])}: {one_line(each['reason'])}")
+        print(f"{'':<{width}} left out: {one_line(each['tool'])}: {one_line(each['reason'])}")
 
 
 def print_tested(tested: dict[str, object]) -> None:

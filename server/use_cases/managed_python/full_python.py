@@ -140,6 +140,11 @@ class FullPythonInterpreter:
             self._own_modules = _modules_of(folders if self._named is None else _folders_of(self._named))
         return self._own_modules
 
+    async def know_modules(self) -> None:
+        """Find in a thread what `modules` returns, where code may come for it: folders are walked through."""
+        if self.why_not() is None:
+            await asyncio.to_thread(self.modules)
+
     def is_imported_by(self, code: str) -> bool:
         """Return whether text of a program looks as if it imported one of the modules; the parsed program decides."""
         return "import" in code and any(self.has_one_of(_IMPORTED.findall(line)) for line in _IMPORTING.findall(code))

@@ -360,6 +360,7 @@ def test_a_name_stands_quoted_in_the_command_to_type_and_a_test_does_not_refer_t
     failed = run("a b")
     assert "ended before it answered" in failed.stdout
     assert "sealab servers test" not in failed.stdout
+    assert "WARNING" not in failed.stderr, "it is said once, and not by the log too"
     searched = sealab("tools", "search", "anything", "--home", str(home))
     assert "`sealab servers test 'a b'`" in searched.stderr
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
 import pytest
+from mcp.types import InitializeRequestParams
 
+from sealab.server.interfaces.protocol.client_messages import with_id
 from sealab.tools_registry.json_lines import LARGE_CHARS
 
 from .test_shutdown import RawClient, call_of, lines_of
@@ -137,3 +140,40 @@ def test_an_error_of_the_client_is_an_answer_to_the_server_and_does_not_come_bac
     line = b'{"jsonrpc":"2.0","id":91,"error":{"code":-32601,"message":"Method not found"}}\nhello'
     (answer,) = answers_to(client, line)
     assert (answer["id"], answer["error"]["code"]) == (None, PARSE_ERROR)
+
+
+INFO = {"name": "t", "version": "1"}
+HANDSHAKES = [
+    {"jsonrpc": "2.0", "id": 60, "method": "initialize"},
+    {"jsonrpc": "2.0", "id": 60, "method": "initialize", "params": {"protocolVersion": "2024-11-05"}},
+    {
+        "jsonrpc": "2.0",
+        "id": 60,
+        "method": "initialize",
+        "params": {"protocolVersion": 1, "capabilities": {"roots": True, "sampling": {}}, "clientInfo": {"name": "t"}},
+    },
+    {"jsonrpc": "2.0", "id": 60, "method": "initialize", "params": {"capabilities": None, "client_info": INFO}},
+]
+
+
+@pytest.mark.parametrize("asked", HANDSHAKES, ids=["nothing", "a version", "odd", "snake"])
+def test_a_handshake_that_lacks_what_it_should_say_is_answered(client: RawClient, asked: dict[str, Any]) -> None:
+    (answer,) = answers_to(client, lines_of(asked).strip())
+    assert answer["result"]["serverInfo"]["name"] == "sealab"
+    body = with_id(json.dumps(asked).encode())
+    assert isinstance(body, bytes)
+    InitializeRequestParams.model_validate(json.loads(body)["params"], by_name=False)
+
+
+def test_a_handshake_that_is_right_and_arguments_that_say_arguments_stay_as_they_are() -> None:
+    given: dict[str, Any] = {"protocolVersion": "2025-06-18", "capabilities": {"roots": {}}, "clientInfo": INFO}
+    for each in ({**HANDSHAKES[0], "params": given}, call_of('"arguments": "x"')):
+        body = json.dumps(each).encode()
+        assert with_id(body) == body
+
+
+def test_arguments_that_are_a_text_which_holds_them_are_taken(client: RawClient) -> None:
+    asked = {**call_of("40 + 2"), "id": 61}
+    asked["params"]["arguments"] = json.dumps(asked["params"]["arguments"])
+    (answer,) = answers_to(client, lines_of(asked).strip())
+    assert answer["result"]["structuredContent"]["result"] == 42

@@ -115,7 +115,10 @@ async def test_what_is_wrong_is_refused_by_its_first_item_within_the_bound_of_a_
         ("list_skills", {"limit": "1e1"}),
         ("execute_code", {"code": "1", "timeout_seconds": "2.5", "memory_mb": 200.0, "dry_run": "False"}),
         ("execute_code", {"code": "1", "context_vars": '{"n": 4}', "background": "false", "session": None}),
-        ("execute_code", {"code": "1", "toolCallId": "call_1", "_meta": {}, "sessionId": "s", "action": "call"}),
+        (
+            "execute_code",
+            {"code": "1", "toolCallId": "call_1", "_meta": {}, "sessionId": "s", "action": "call", "tool": "t"},
+        ),
         ("read_workspace_file", {"filename": "/mnt/data/5", "offset": "0", "limit": "null"}),
         ("read_workspace_file", {"filename": "5", "limit": "", "agent_id": "a", "random_string": ""}),
         ("save_skill", {"name": "f", "code": "```python\ndef f(): 'Be it.'\n```", "tags": '["a"]', "tests": " f()"}),
@@ -128,7 +131,7 @@ async def test_what_leaves_no_doubt_is_taken_and_what_clients_say_of_themselves_
     in_process_caller: Caller, tool: str, given: dict[str, Any]
 ) -> None:
     await in_process_caller.call("write_workspace_file", filename="5", content="true")
-    answer = await in_process_caller.call(tool, **given)
+    answer = await in_process_caller.client.call_tool(tool, given)
     assert not answer.is_error, answer.content
     known = {each.name: each.input_schema["properties"] for each in (await in_process_caller.client.list_tools()).tools}
     for name in given.keys() - known[tool].keys():

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
+
+from sealab.sandbox.job import Isolation
+from sealab.server.base.home import find_home
+from sealab.server.base.settings import Settings
+from sealab.server.use_cases.managed_python import full_python
 
 from ..command_line import run, sealab
 from ..conftest import Caller, in_process_server, in_this_process
@@ -62,6 +68,25 @@ async def test_full_python_runs_where_it_is_allowed_and_only_when_asked_for(with
     report = await with_process.run(code, isolation="process")
     assert (report["result"], report["isolation"]) == ("ctypes", "process")
     assert "language" not in report.get("layers", ())
+
+
+async def test_the_modules_of_full_python_are_looked_for_in_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = []
+
+    def modules_in(_: Path) -> tuple[str, ...]:
+        threads.append(threading.current_thread())
+        return ("found",)
+
+    monkeypatch.setattr(full_python, "modules_in", modules_in)
+    monkeypatch.setattr(full_python, "_modules_of", full_python._modules_of.__wrapped__)
+    settings = Settings(allowed_isolation=(Isolation.RESTRICTED, Isolation.PROCESS))
+    interpreter = full_python.FullPythonInterpreter(settings, find_home(str(tmp_path), {}))
+    await interpreter.know_modules()
+    assert interpreter.modules() == {"found"}
+    assert threads
+    assert threading.main_thread() not in threads
 
 
 async def test_helpers_reach_the_workspace_that_full_python_also_sees(with_process: Caller) -> None:

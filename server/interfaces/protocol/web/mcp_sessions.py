@@ -78,6 +78,8 @@ class McpSessions:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request in its session, if it has one, or open one."""
+        if scope["path"] == f"{self._path}/":  # some clients write it so, and follow no redirect
+            scope = {**scope, "path": self._path, "raw_path": self._path.encode()}
         name = header(scope, _ID)
         session = self._named(name, scope)
         version = header(scope, _VERSION)
@@ -112,8 +114,10 @@ class McpSessions:
         return session
 
     async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] != "POST":  # which opens none, and gets an error
-            await self._app(scope, receive, send)
+        if scope["method"] != "POST":  # clients that only look whether there is a stream go on after this status
+            answer = refusal(405, "There is no stream without a session. Send initialize by POST.")
+            answer.headers["Allow"] = "POST"
+            await answer(scope, receive, send)
             return
         caller = caller_of(scope)
         if not await self._make_room(caller):

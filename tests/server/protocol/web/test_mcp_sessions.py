@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -83,13 +84,23 @@ def test_a_caller_with_many_sessions_ends_none_of_another(server: str) -> None:
 def test_what_opens_no_session_ends_none(server: str) -> None:
     sessions = [opened(server) for _ in range(MAXIMUM)]
     for _ in range(MAXIMUM):
-        assert asked(server, "GET", **HEADERS).status == 400
+        refused = asked(server, "GET", **HEADERS)  # the status that clients take for "there is no stream"
+        assert (refused.status, refused.headers["allow"]) == (405, "POST")
+        assert "mcp-session-id" not in refused.headers
     assert run(server, "1").status == 200
     assert [status_in(server, each) for each in sessions] == [200] * MAXIMUM
     assert asked(server, "DELETE", mcp_session_id=sessions[3]).status == 200
     assert status_in(server, sessions[3]) == 404
     opened(server)
     assert [status_in(server, each) for each in sessions[:3]] == [200] * 3
+
+
+def test_the_address_with_a_slash_at_its_end_is_served_without_a_redirect(server: str) -> None:
+    connection = connected(server)
+    connection.request("POST", "/mcp/", json.dumps(INITIALIZE), HEADERS)
+    answer = read(connection)
+    assert (answer.status, answer.message["result"]["serverInfo"]["name"]) == (200, "sealab")
+    assert asked(server, "DELETE", "/mcp/", mcp_session_id=answer.session).status == 200
 
 
 def values_kept(server: str, session: str) -> int:
