@@ -167,9 +167,7 @@ def test_sixteen_threads_import_any_two_at_once(first: str, tmp_path: Path) -> N
     assert said_by(PROGRAM, str(tmp_path), ENTRIES[first], *(ENTRIES[second] for _, second in pairs)) == ""
 
 
-@pytest.mark.parametrize(
-    "within", ["sqlalchemy.engine.base", "sqlalchemy.sql.base", "sqlalchemy.dialects.postgresql.base"]
-)
+@pytest.mark.parametrize("within", ["sqlalchemy.engine.base", "sqlalchemy.sql.base", "sqlalchemy.dialects.sqlite.base"])
 def test_the_vault_can_be_imported_at_any_moment_of_the_import_of_the_database(within: str, tmp_path: Path) -> None:
     assert said_by(PAUSED, str(tmp_path), within, ENTRIES["database"], ENTRIES["vault"]) == ""
 
