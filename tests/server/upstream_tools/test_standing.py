@@ -89,6 +89,7 @@ async def test_code_sees_how_each_server_stands(caller) -> None:
         "odd": "ready",
         "pages": "failing",
         "typo": "failing",
+        "off": "disabled",
     }
     assert standing["odd"]["left_out"] == LEFT_OUT
     assert standing["odd"]["last_error"] is None
