@@ -477,10 +477,15 @@ async def unseen_return_type(registry: Registry, tool: Tool, scope: str) -> str 
 
 
 async def server_name(registry: Registry, who: Identity, name: str) -> str:
-    """Return the server that a name or alias means, of those that a caller is shown. Raises `ServerUnknown`."""
+    """Return the server that a name or alias means, of those that a caller is shown.
+
+    Raises `ServerUnknown`, and `ServerUnusable` for one that is disabled or whose entry is wrong.
+    """
     entries = (await registry.view(who)).servers()
     own = next((each.name for each in entries.values() if name in {each.name, each.alias}), None)
     if own is None:
+        if name in await registry.standing(who):
+            (await registry.configuration()).server(name)
         raise ServerUnknown(f"There is no server {name!r}. {offered(name, entries)}")
     return own
 
