@@ -323,6 +323,10 @@ class Settings:
     """Processes made ahead."""
     workers_max: int = _setting(_whole(1), 8)
     """Runs that compute at once. Those that wait for a tool, a user or a sleep do not count."""
+    readers: int | None = _setting(_whole(1), None)
+    """[Readers](../security/design.md#readers) that read and detect at once, of which one caller may have a third. By
+    default two more than twice the processors.
+    """
     queue_max: int = _setting(_whole(0), 1000)
     """Runs that wait to begin. Past it the answer has the status `busy` and says when to come back."""
     queue_seconds: float = _setting(_number(0.001), 30.0)

@@ -85,7 +85,7 @@ class Detectors:
                 from ...sandbox.wire.zygote_config import ReaderCode
 
                 code = ReaderCode("sealab.server.privacy.reader", self._options())
-                self._readers = Readers(code, required=self._settings.required_level)
+                self._readers = Readers(code, required=self._settings.required_level, at_once=self._settings.readers)
             return self._readers
 
     def _options(self) -> Json:

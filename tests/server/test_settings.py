@@ -74,6 +74,7 @@ def test_the_file_wins_over_the_defaults_the_environment_over_the_file_the_comma
         ("HTTP_RECEIVE_SECONDS", "0"),
         ("WORKERS_SPARE", "x"),
         ("WORKERS_MAX", "0"),
+        ("READERS", "0"),
         ("SESSIONS_MAX", "x"),
         ("SESSION_IDLE_SECONDS", "0"),
         ("PRIVACY", "on"),

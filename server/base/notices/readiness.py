@@ -129,7 +129,7 @@ def _described(count: int, kinds: Mapping[str, int]) -> str:
 
 
 _DIGEST_BYTES = 8
-_OWN = frozenset({"log_level", "public_url", "replica_address", "workers_max", "workers_spare", "cpus"})
+_OWN = frozenset({"log_level", "public_url", "replica_address", "workers_max", "workers_spare", "readers", "cpus"})
 """Settings that may differ between servers that are one."""
 
 

@@ -335,7 +335,7 @@ async def categories(registry: Registry, who: Identity, *, read_by: str | None =
 
 
 async def servers(registry: Registry, who: Identity) -> list[Json]:
-    """Return every server that is not disabled with what is known of it, without starting one. Raises `RegistryError`.
+    """Return every server, disabled ones too, with what is known of it. Starts none. Raises `RegistryError`.
 
     One of `mcp.json` has `{state, since, last_error, left_out}`: see `UpstreamStatus.as_json`.
     """
@@ -352,9 +352,9 @@ async def servers(registry: Registry, who: Identity) -> list[Json]:
         if entry.version:
             row["version"] = entry.version
         listed.append({**row, **standing.pop(entry.name, {})})
-    for name in (await registry.configuration()).problems.keys() & standing:
+    for name, each in standing.items():
         unused: dict[str, Json] = {"name": name, "alias": identifier(name), "category": name, "tool_count": 0}
-        listed.append({**unused, "configured": True, **standing[name]})
+        listed.append({**unused, "configured": True, **each})
     return listed
 
 
@@ -477,10 +477,15 @@ async def unseen_return_type(registry: Registry, tool: Tool, scope: str) -> str 
 
 
 async def server_name(registry: Registry, who: Identity, name: str) -> str:
-    """Return the server that a name or alias means, of those that a caller is shown. Raises `ServerUnknown`."""
+    """Return the server that a name or alias means, of those that a caller is shown.
+
+    Raises `ServerUnknown`, and `ServerUnusable` for one that is disabled or whose entry is wrong.
+    """
     entries = (await registry.view(who)).servers()
     own = next((each.name for each in entries.values() if name in {each.name, each.alias}), None)
     if own is None:
+        if name in await registry.standing(who):
+            (await registry.configuration()).server(name)
         raise ServerUnknown(f"There is no server {name!r}. {offered(name, entries)}")
     return own
 

@@ -9,6 +9,7 @@ import sqlite3
 import zipfile
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -19,8 +20,10 @@ from sealab.sandbox.job import Json
 from sealab.sandbox.wire.zygote_config import ReaderCode
 from sealab.server.base.errors import HostWorkRefused, PrivacyFailed
 from sealab.server.base.host_work import Account, charged_to
+from sealab.server.base.settings import Settings
 from sealab.server.privacy.detection.detect import Mode
 from sealab.server.privacy.detection.findings import DetectionFailed, KeyedText
+from sealab.server.privacy.detectors import Detectors
 from sealab.server.privacy.reading.file_texts import texts_of
 from sealab.server.privacy.remote import RemoteDetector, texts_of_file
 
@@ -146,3 +149,10 @@ def test_a_hostile_file_ends_with_the_time_and_memory_of_a_reader(readers: Reade
     with charged_to(Account(0.3)), suppress(PrivacyFailed, HostWorkRefused):
         assert all(text is not None for text in texts_of_file(lambda: readers, io.BytesIO(data)))
     assert list(texts_of_file(lambda: readers, io.BytesIO(b"next"))) == ["next"]
+
+
+def test_the_setting_says_how_many_readers_compute_at_once(tmp_path: Path) -> None:
+    with closing(Detectors(Settings(readers=1), tmp_path)) as detectors:
+        running = detectors._running()
+        assert (running._at_once, running._of_one_caller) == (1, 1)
+        assert detectors.text_of_any(b"a text") == "a text"

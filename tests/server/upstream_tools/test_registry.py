@@ -185,7 +185,7 @@ async def test_servers_and_tools_are_listed_in_code(caller) -> None:
     by_name = {server["name"]: server for server in servers}
     assert by_name["my-server.x"]["alias"] == "my_server_x"
     assert by_name["up"]["tool_count"] >= 10
-    assert "off" not in by_name
+    assert by_name["off"]["state"] == "disabled"
     listed = await result(caller, "[(each['server'], each['name']) for each in tools.list_tools()]")
     assert {("up", "add"), ("my-server.x", "as_text")} <= set(map(tuple, listed))
     assert ["up", "as_text"] not in listed

@@ -89,9 +89,13 @@ async def test_code_sees_how_each_server_stands(caller) -> None:
         "odd": "ready",
         "pages": "failing",
         "typo": "failing",
+        "off": "disabled",
     }
     assert standing["odd"]["left_out"] == LEFT_OUT
     assert standing["odd"]["last_error"] is None
+    for name, why in {"off": "is disabled", "typo": "cannot be used"}.items():
+        described = await caller.run(f"from mcp import runtime\nruntime.describe_server({name!r})")
+        assert why in described["error"]["message"]
 
 
 def test_the_terminal_says_how_each_server_stands(tmp_path: Path) -> None:
