@@ -2,11 +2,8 @@
 when it is committed.
 """
 
-import io as _io
-import os as _os
-
 import _sealab_sqlite
-from _sealab_files import absolute as _absolute
+from _sealab_os import fsdecode as _fsdecode, fspath as _fspath
 from _sealab_sqlite import (
     DatabaseError,
     DataError,
@@ -33,6 +30,15 @@ _converters = {}
 _open_files = {}
 _saved = {}
 """How often this run wrote the file of each database."""
+
+
+def _import_files():
+    """Import what databases in files are made on, which takes longer than all else of this module."""
+    global _absolute, _io, _os
+    import io as _io
+    import os as _os
+
+    from _sealab_files import absolute as _absolute
 
 
 def register_adapter(type, adapter, /):
@@ -236,8 +242,10 @@ class Connection:
         self._seen = None
         self._generation = 0
         content = b""
-        name = _os.fspath(database)
-        name = _os.fsdecode(name) if isinstance(name, bytes) else name
+        name = _fspath(database)
+        name = _fsdecode(name) if isinstance(name, bytes) else name
+        if name not in (":memory:", ""):
+            _import_files()
         if uri and name.startswith("file:"):
             from urllib.parse import parse_qs, unquote
 
@@ -395,8 +403,9 @@ class Connection:
         finally:
             self._is_closed = True
             self._database.close()
-            _open_files.pop(id(self), None)
-            _io._open_files.pop(id(self), None)
+            if self._path is not None:
+                _open_files.pop(id(self), None)
+                _io._open_files.pop(id(self), None)
 
     def __enter__(self):
         self._checked()

@@ -338,6 +338,15 @@ def test_rows_of_a_database_are_those_that_were_given_whatever_code_does_to_them
     assert run_sealed(source) == [[[1, "x"], [2, "y"]], "Cannot operate on a closed database."]
 
 
+def test_a_database_in_memory_is_opened_without_what_files_need() -> None:
+    source = """
+        import sqlite3, sys
+        sqlite3.connect(":memory:").close()
+        result = [name for name in ("io", "os", "urllib.parse") if name in sys.modules]
+        """
+    assert run_sealed(source) == []
+
+
 def test_rows_of_a_database_come_in_turn_however_they_are_asked_for() -> None:
     source = """
         import sqlite3
