@@ -125,28 +125,19 @@ class SkillStore:
             skill = _skill(connection, name)
             if skill is None or skill.live_version is None:
                 raise self._not_found(name, deleted=skill is not None)
-            row = _version(connection, skill, skill.live_version if version is None else version)
-            if row is None or row.deleted_at is not None:
+            found = _stored(connection, skill, version)
+            if found is None:
                 raise SkillNotFound(
                     f"The skill {name!r} has no version {version}. Its newest is {skill.live_version}; "
                     "leave the version out to get that."
                 )
-            return StoredSkill(
-                draft=draft_of(skill.name, row),
-                version=row.number,
-                latest=skill.live_version,
-                content_hash=row.content_hash,
-                created_at=row.created_at,
-                runs=skill.runs,
-                last_run=skill.last_run,
-            )
+            return found
 
     def newest(self, name: str) -> StoredSkill | None:
         """Return the newest version of a skill of its own; None where there is none."""
-        try:
-            return SkillStore.load(self, name)
-        except SkillNotFound:
-            return None
+        with self._database.read() as connection:
+            skill = _skill(connection, name)
+            return None if skill is None or skill.live_version is None else _stored(connection, skill)
 
     def users_of(self, name: str) -> tuple[SkillDraft, ...]:
         """Return the newest versions of the skills that use a skill, itself or by others, in the order of names."""
@@ -331,6 +322,21 @@ class SkillStore:
         near = [each for each, _, _ in found]
         hint = f"Did you mean {' or '.join(near)}?" if near else "`list_skills` names those that there are."
         return SkillNotFound(f"There is no skill {name!r}. {hint}")
+
+
+def _stored(connection: Connection, skill: Row, version: int | None = None) -> StoredSkill | None:
+    row = _version(connection, skill, skill.live_version if version is None else version)
+    if row is None or row.deleted_at is not None:
+        return None
+    return StoredSkill(
+        draft=draft_of(skill.name, row),
+        version=row.number,
+        latest=skill.live_version,
+        content_hash=row.content_hash,
+        created_at=row.created_at,
+        runs=skill.runs,
+        last_run=skill.last_run,
+    )
 
 
 def next_revision(connection: Connection) -> int:

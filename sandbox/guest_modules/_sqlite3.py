@@ -2,12 +2,8 @@
 when it is committed.
 """
 
-import io as _io
-import os as _os
-from urllib.parse import parse_qs as _parse_qs, unquote as _unquote
-
 import _sealab_sqlite
-from _sealab_files import absolute as _absolute
+from _sealab_os import fsdecode as _fsdecode, fspath as _fspath
 from _sealab_sqlite import (
     DatabaseError,
     DataError,
@@ -34,6 +30,15 @@ _converters = {}
 _open_files = {}
 _saved = {}
 """How often this run wrote the file of each database."""
+
+
+def _import_files():
+    """Import what databases in files are made on, which takes longer than all else of this module."""
+    global _absolute, _io, _os
+    import io as _io
+    import os as _os
+
+    from _sealab_files import absolute as _absolute
 
 
 def register_adapter(type, adapter, /):
@@ -88,7 +93,9 @@ class Row:
     __slots__ = ("_names", "_row")
 
     def __init__(self, cursor, row):
-        self._names = tuple(each[0] for each in cursor.description)
+        if cursor._names is None:
+            cursor._names = tuple(each[0] for each in cursor.description)
+        self._names = cursor._names
         self._row = tuple(row)
 
     def keys(self):
@@ -123,9 +130,8 @@ class Cursor:
     """Runs statements, and gives their rows."""
 
     arraysize = 1
-    description = lastrowid = _results = None
+    description = lastrowid = _results = _names = None
     rowcount = -1
-    _rows = ()
     _is_closed = False
 
     def __init__(self, connection):
@@ -140,26 +146,29 @@ class Cursor:
         return self.connection._checked()
 
     def _run(self, sql, parameters, is_many):
-        self.connection._refresh()
-        results = self._check().execute(_text(sql), parameters, is_many, self.connection._converters())
+        database = self._check()
+        connection = self.connection
+        if connection._path is not None:
+            connection._refresh()
+        if type(sql) is not str:
+            sql = _text(sql)
+        converters = _converters if connection._detect_types else {}
+        results = database.execute(sql, parameters, is_many, converters, _values)
         self._results = results
-        self._rows = ()
+        self._names = None
         self.description = results.description
         self.rowcount = results.rowcount
         if results.lastrowid is not None:
             self.lastrowid = results.lastrowid
-        self.connection._note(sql)
+        if connection._path is not None:
+            connection._note(sql)
         return self
 
     def execute(self, sql, parameters=(), /):
-        values = parameters if self._check().are_plain([parameters]) else _values(parameters)
-        return self._run(sql, values, False)
+        return self._run(sql, parameters, False)
 
     def executemany(self, sql, parameters, /):
-        rows = list(parameters)
-        if not self._check().are_plain(rows):
-            rows = [_values(each) for each in rows]
-        return self._run(sql, rows, True)
+        return self._run(sql, list(parameters), True)
 
     def executescript(self, sql_script, /):
         database = self._check()
@@ -178,9 +187,8 @@ class Cursor:
         return rows
 
     def fetchone(self):
-        if not self._rows:
-            self._rows = self._fetch(1)
-        return self._rows.pop(0) if self._rows else None
+        rows = self._fetch(1)
+        return rows[0] if rows else None
 
     def fetchmany(self, size=None):
         return self._fetch(self.arraysize if size is None else int(size))
@@ -192,11 +200,10 @@ class Cursor:
         return self
 
     def __next__(self):
-        if not self._rows:
-            self._rows = self._fetch(1)
-            if not self._rows:
-                raise StopIteration
-        return self._rows.pop(0)
+        rows = self._fetch(1)
+        if not rows:
+            raise StopIteration
+        return rows[0]
 
     def close(self):
         if self._results is not None:
@@ -235,13 +242,17 @@ class Connection:
         self._seen = None
         self._generation = 0
         content = b""
-        name = _os.fspath(database)
-        name = _os.fsdecode(name) if isinstance(name, bytes) else name
+        name = _fspath(database)
+        name = _fsdecode(name) if isinstance(name, bytes) else name
+        if name not in (":memory:", ""):
+            _import_files()
         if uri and name.startswith("file:"):
+            from urllib.parse import parse_qs, unquote
+
             text, _, query = name[5:].partition("?")
-            options = _parse_qs(query)
+            options = parse_qs(query)
             mode = options.get("mode", ["rwc"])[0]
-            name = ":memory:" if mode == "memory" else _unquote(text)
+            name = ":memory:" if mode == "memory" else unquote(text)
             self._is_read_only = mode == "ro"
             if mode in ("ro", "rw") and not _os.path.exists(name):
                 raise OperationalError("unable to open database file")
@@ -253,7 +264,7 @@ class Connection:
         self._database = _sealab_sqlite.Database(content, self._detect_types)
         if content:
             try:
-                self._database.execute("SELECT count(*) FROM sqlite_master", [], False, {}).fetch(1)
+                self._database.execute("SELECT count(*) FROM sqlite_master", [], False, {}, _values).fetch(1)
             except DatabaseError:
                 self._database.close()
                 raise
@@ -354,9 +365,6 @@ class Connection:
             self._database.rollback()
         self._save()
 
-    def _converters(self):
-        return _converters if self._detect_types else {}
-
     def _checked(self):
         if self._is_closed:
             raise ProgrammingError("Cannot operate on a closed database.")
@@ -395,8 +403,9 @@ class Connection:
         finally:
             self._is_closed = True
             self._database.close()
-            _open_files.pop(id(self), None)
-            _io._open_files.pop(id(self), None)
+            if self._path is not None:
+                _open_files.pop(id(self), None)
+                _io._open_files.pop(id(self), None)
 
     def __enter__(self):
         self._checked()

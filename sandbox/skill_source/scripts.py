@@ -118,6 +118,8 @@ def free_names(source: str, known: Collection[str]) -> list[str]:
 def remarks_of(source: str) -> dict[int, str]:
     """Return the comments that stand behind something, by their lines."""
     found: dict[int, str] = {}
+    if "#" not in source:
+        return found  # before 3.12 each process compiles the tokenizer's pattern anew, in 3 ms
     lines = source.splitlines()
     try:
         for token in tokenize.generate_tokens(io.StringIO(source).readline):

@@ -57,6 +57,15 @@ def test_what_was_saved_is_loaded_exactly(store: SkillStore):
     assert loaded.content_hash == saved.content_hash == FULL.content_hash()
 
 
+def test_whether_there_is_a_skill_is_asked_without_the_names_of_all(store: SkillStore, monkeypatch):
+    store.save(FULL)
+    store.save(draft("gone"))
+    store.delete("gone")
+    monkeypatch.setattr(SkillStore, "names", None)
+    assert store.newest("full") == store.load("full")
+    assert [store.newest(name) for name in ("fool", "gone", "no name")] == [None] * 3
+
+
 def test_saving_the_same_again_makes_no_version_and_says_so(store: SkillStore):
     first = store.save(FULL)
     summaries = store.summaries()

@@ -299,7 +299,7 @@ def test_a_database_is_neither_made_again_nor_closed_within_its_own_step() -> No
                 except Exception as error: result.append(type(error).__name__)
             return x
         database.create_function("again", 1, again, False)
-        result.append(database.execute("select again(1)", [], False, {}).fetch(1))
+        result.append(database.execute("select again(1)", [], False, {}, list).fetch(1))
         """
     assert run_sealed(source) == ["SecurityError", "SecurityError", "ProgrammingError", [[1]]]
 
@@ -315,6 +315,50 @@ def test_rows_of_a_database_may_hold_what_has_to_be_adapted_among_what_it_has() 
         result = database.execute("select a, b from t").fetchall()
         """
     assert run_sealed(source) == [[1, "x"], [2, 1], [3, "1j"], ["a", "b"], [4, "2j"]]
+
+
+def test_rows_of_a_database_are_those_that_were_given_whatever_code_does_to_them_meanwhile() -> None:
+    source = """
+        import sqlite3
+        database = sqlite3.connect(":memory:")
+        rows = [[1, "x"], [2, "y"]]
+        def meddle(x):
+            rows[1][1] = object()
+            rows.append(None)
+            return x
+        database.create_function("meddle", 1, meddle)
+        database.execute("create table t (a, b)")
+        database.executemany("insert into t values (meddle(?), ?)", rows)
+        class Ends:
+            def __conform__(self, protocol): database.close()
+        result = [database.execute("select * from t").fetchall()]
+        try: database.executemany("insert into t values (?, ?)", [(3, "z"), (Ends(), "z")])
+        except sqlite3.ProgrammingError as error: result.append(str(error))
+        """
+    assert run_sealed(source) == [[[1, "x"], [2, "y"]], "Cannot operate on a closed database."]
+
+
+def test_a_database_in_memory_is_opened_without_what_files_need() -> None:
+    source = """
+        import sqlite3, sys
+        sqlite3.connect(":memory:").close()
+        result = [name for name in ("io", "os", "urllib.parse") if name in sys.modules]
+        """
+    assert run_sealed(source) == []
+
+
+def test_rows_of_a_database_come_in_turn_however_they_are_asked_for() -> None:
+    source = """
+        import sqlite3
+        database = sqlite3.connect(":memory:")
+        database.row_factory = sqlite3.Row
+        cursor = database.execute("select 1 as A, 'x' as b union all select 2, 'y' union all select 3, 'z' union all select 4, 'w'")
+        one = cursor.fetchone()
+        result = [one["a"], one.keys(), tuple(next(cursor)), [row["B"] for row in cursor.fetchmany(1)]]
+        result += [[tuple(row) for row in cursor], cursor.fetchone(), cursor.fetchall(), one == one]
+        result.append([row.keys() for row in cursor.execute("select 5 as c")])
+        """
+    assert run_sealed(source) == [1, ["A", "b"], [2, "y"], ["z"], [[4, "w"]], None, [], True, [["c"]]]
 
 
 def test_a_cache_of_typing_compares_no_type_that_it_keeps() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import tokenize
 from typing import Any
 
 import pytest
@@ -315,3 +316,9 @@ def test_variables_are_chosen() -> None:
 def test_tests_are_known_by_their_names() -> None:
     facts = read("def f(): ...", SourceReading("f", "def test_a(): ...\nasync def test_b(): ...\ndef helper(): ...\n"))
     assert facts["test_functions"] == [["test_a", False], ["test_b", True]]
+
+
+def test_source_without_comments_is_not_read_for_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenize, "generate_tokens", None)
+    facts = read("def double(a: int) -> int:\n    return 2 * a\n", SourceReading("double"))
+    assert facts["parameters"]["properties"] == {"a": {"type": "integer"}}

@@ -12,6 +12,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from itertools import chain
 from typing import Any, cast
 
 from ....guest.type_flags import final
@@ -21,6 +22,8 @@ __all__ = ["Database", "Results", "complete_statement", "sqlite_version"]
 
 sqlite_version = sqlite3.sqlite_version
 _PLAIN = frozenset({type(None), int, float, str, bytes})
+_TUPLE = frozenset({tuple})
+_Adapt = Callable[[object], object]
 _PRAGMAS = frozenset(
     """
     table_info table_xinfo table_list index_list index_info index_xinfo foreign_key_list foreign_key_check foreign_keys
@@ -53,77 +56,67 @@ def _authorize(action: int, first: str | None, second: str | None, *_where: str 
 class Database:
     """A database in memory."""
 
-    __slots__ = ("_busy", "_connection", "_moment")
+    __slots__ = ("_use",)
 
     def __init__(self, content: bytes, detect_types: int, /) -> None:
-        if hasattr(self, "_busy"):
+        if hasattr(self, "_use"):
             raise TypeError("a database is made once")
         if type(content) is not bytes or type(detect_types) is not int:
             raise TypeError("a database is made of bytes, and of an int for its types")
         connection = _opened(content, detect_types)
         for setting in ("temp_store=MEMORY", "trusted_schema=OFF", "cell_size_check=ON"):
             connection.execute(f"PRAGMA {setting}")
-        self._moment = Moment()
+        moment = Moment()
         if not content:
             # Its tables are all made by the code. So they may have the functions of the code, and those of `keep_time`,
             # as default values and in views: in what was loaded, SQLite takes neither.
             connection.execute("PRAGMA trusted_schema=ON")
-            keep_time(connection, self._moment)
+            keep_time(connection, moment)
         connection.set_authorizer(_authorize)
-        self._connection: sqlite3.Connection | None = connection
-        self._busy = False
+        self._use = _Use(connection, moment)
 
-    def execute(self, sql: str, parameters: object, is_many: bool, converters: object, /) -> Results:
-        """Run one statement, with a list or dict of values, or with each of a list of these.
+    def execute(self, sql: str, parameters: object, is_many: bool, converters: object, adapt: _Adapt, /) -> Results:
+        """Run one statement, with values, or with each of a list of these.
 
+        Values are a list or tuple of what SQLite has; of others, `adapt` returns a list or dict of what to take.
         `converters` are functions of bytes by the names of declared types, for a database that detects types.
         """
-        known = _known(converters)
-        with self._in_use() as connection:
+        known = _known(converters) if converters else {}
+        given = _rows(parameters, adapt) if is_many is True else _row(parameters, adapt)
+        text = _sql(sql)
+        with self._use as connection:
             try:
                 sqlite3.converters.update(known)
-                cursor = connection.cursor()
-                if is_many is True:
-                    rows = list(map(_values, cast("list[object]", parameters))) if type(parameters) is list else []
-                    cursor.executemany(_sql(sql), rows)
-                else:
-                    cursor.execute(_sql(sql), _values(parameters))
+                cursor = connection.executemany(text, given) if is_many is True else connection.execute(text, given)
             finally:
                 sqlite3.converters.clear()
-        return _results(self, cursor)
-
-    @staticmethod
-    def are_plain(rows: object, /) -> bool:
-        """Return whether each item of a list is a list or tuple of only what SQLite has, as `execute` takes it."""
-        return type(rows) is list and all(
-            (type(row) is tuple or type(row) is list) and _PLAIN.issuperset(map(type, row)) for row in rows
-        )
+        return _results(self._use, cursor)
 
     def execute_script(self, sql: str, /) -> None:
         """Run many statements."""
-        with self._in_use() as connection:
+        with self._use as connection:
             connection.executescript(_sql(sql))
 
     def commit(self) -> None:
         """Keep what was done."""
-        with self._in_use() as connection:
+        with self._use as connection:
             connection.commit()
 
     def rollback(self) -> None:
         """Undo what was not kept."""
-        with self._in_use() as connection:
+        with self._use as connection:
             connection.rollback()
 
     def close(self) -> None:
         """Close the database."""
-        if self._connection is not None:
-            with self._in_use() as connection:
-                self._connection = None
+        if self._use.connection is not None:
+            with self._use as connection:
+                self._use.connection = None
                 connection.close()
 
     def serialize(self) -> bytes:
         """Return the database as the bytes of its file."""
-        with self._in_use() as connection:
+        with self._use as connection:
             return connection.serialize()
 
     def reload(self, content: bytes, /) -> None:
@@ -133,25 +126,25 @@ class Database:
         """
         if type(content) is not bytes or not content:
             raise TypeError("a database is made of bytes")
-        with self._in_use() as connection, closing(_opened(content, 0)) as other:
+        with self._use as connection, closing(_opened(content, 0)) as other:
             if connection.in_transaction:
                 raise sqlite3.OperationalError("database is locked")
             other.backup(connection)  # which SQLite refuses where `deserialize` would take pages from under a statement
 
     def state(self) -> tuple[bool, int]:
         """Return whether a transaction is open, and how many rows were changed so far."""
-        connection = self._open()
+        connection = self._use.opened()
         return connection.in_transaction, connection.total_changes
 
     def set_isolation_level(self, level: str | None, /) -> None:
         """Choose how transactions begin by themselves."""
         if level is not None and type(level) is not str:
             raise TypeError("isolation_level must be str or None")
-        self._open().isolation_level = cast("Any", level)
+        self._use.opened().isolation_level = cast("Any", level)
 
     def set_text_as_bytes(self, as_bytes: bool, /) -> None:
         """Give texts as bytes, or as str."""
-        self._open().text_factory = bytes if as_bytes is True else str
+        self._use.opened().text_factory = bytes if as_bytes is True else str
 
     def create_function(
         self, name: str, count: int, function: Callable[..., object] | None, deterministic: bool, /
@@ -163,7 +156,7 @@ class Database:
         def called(*arguments: object) -> object:
             return _plain(cast("Any", function)(*arguments))
 
-        self._open().create_function(
+        self._use.opened().create_function(
             _sql(name), count, None if function is None else cast("Any", called), deterministic=deterministic is True
         )
 
@@ -182,7 +175,7 @@ class Database:
             def finalize(self) -> object:
                 return _plain(self._own.finalize())
 
-        self._open().create_aggregate(_sql(name), count, cast("Any", None if make is None else Gathering))
+        self._use.opened().create_aggregate(_sql(name), count, cast("Any", None if make is None else Gathering))
 
     def create_collation(self, name: str, compare: Callable[[str, str], int] | None, /) -> None:
         """Let SQL order texts by a function of the code's own."""
@@ -191,36 +184,36 @@ class Database:
             order = cast("Any", compare)(one, two)
             return order if type(order) is int else 0
 
-        self._open().create_collation(_sql(name), None if compare is None else called)
-
-    def _open(self) -> sqlite3.Connection:
-        if self._busy:
-            raise sqlite3.ProgrammingError("Recursive use of a database is not allowed.")
-        if self._connection is None:
-            raise sqlite3.ProgrammingError("Cannot operate on a closed database.")
-        return self._connection
-
-    def _in_use(self) -> _Use:
-        return _Use(self)
+        self._use.opened().create_collation(_sql(name), None if compare is None else called)
 
 
 class _Use:
-    """Gives the connection, and lets nothing else use the database meanwhile."""
+    """Gives the connection, and lets nothing else use it meanwhile."""
 
-    __slots__ = ("_database",)
+    __slots__ = ("_is_busy", "_moment", "connection")
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, connection: sqlite3.Connection, moment: Moment) -> None:
+        self.connection: sqlite3.Connection | None = connection
+        self._moment = moment
+        self._is_busy = False
+
+    def opened(self) -> sqlite3.Connection:
+        if self._is_busy:
+            raise sqlite3.ProgrammingError("Recursive use of a database is not allowed.")
+        if self.connection is None:
+            raise sqlite3.ProgrammingError("Cannot operate on a closed database.")
+        return self.connection
 
     def __enter__(self) -> sqlite3.Connection:
-        database = self._database
-        connection = database._open()
-        database._busy = True
-        database._moment.forget()
+        connection = self.connection
+        if self._is_busy or connection is None:
+            connection = self.opened()  # which raises
+        self._is_busy = True
+        self._moment.forget()
         return connection
 
     def __exit__(self, *_error: object) -> None:
-        self._database._busy = False
+        self._is_busy = False
 
 
 def _opened(content: bytes, detect_types: int) -> sqlite3.Connection:
@@ -237,10 +230,10 @@ def _opened(content: bytes, detect_types: int) -> sqlite3.Connection:
 class Results:
     """The rows of one statement, and what is known of them."""
 
-    __slots__ = ("_cursor", "_database", "description", "lastrowid", "rowcount")
+    __slots__ = ("_cursor", "_use", "description", "lastrowid", "rowcount")
 
     _cursor: sqlite3.Cursor
-    _database: Database
+    _use: _Use
     description: tuple[tuple[object, ...], ...] | None
     lastrowid: int | None
     rowcount: int
@@ -249,18 +242,18 @@ class Results:
         """Return the next rows, at most so many; all of them where that is negative."""
         if type(count) is not int:
             raise TypeError("a number of rows must be an int")
-        with self._database._in_use():
+        with self._use:
             return self._cursor.fetchall() if count < 0 else self._cursor.fetchmany(count)
 
     def close(self) -> None:
         """Drop the rows."""
-        with self._database._in_use():
+        with self._use:
             self._cursor.close()
 
 
-def _results(database: Database, cursor: sqlite3.Cursor) -> Results:
+def _results(use: _Use, cursor: sqlite3.Cursor) -> Results:
     made = object.__new__(Results)
-    made._database, made._cursor = database, cursor
+    made._use, made._cursor = use, cursor
     made.description, made.lastrowid, made.rowcount = cursor.description, cursor.lastrowid, cursor.rowcount
     return made
 
@@ -283,10 +276,23 @@ def _sql(text: object) -> str:
     return text
 
 
+def _rows(given: Any, adapt: _Adapt) -> Any:
+    if type(given) is not list:
+        raise TypeError("rows must be a list")
+    rows = tuple(given)
+    if _TUPLE.issuperset(map(type, rows)) and _PLAIN.issuperset(map(type, chain.from_iterable(rows))):
+        return rows
+    return [_row(each, adapt) for each in rows]
+
+
+def _row(given: Any, adapt: _Adapt) -> Any:
+    row = tuple(given) if type(given) is list else given
+    return row if type(row) is tuple and _PLAIN.issuperset(map(type, row)) else _values(adapt(given))
+
+
 def _values(given: Any) -> Any:
     if type(given) is list or type(given) is tuple:
-        row = tuple(given)
-        return row if _PLAIN.issuperset(map(type, row)) else tuple(map(_plain, row))
+        return tuple(map(_plain, given))
     if type(given) is dict:
         return _NamedValues((_sql(name), value) for name, value in given.items())
     raise TypeError("parameters must be a list or a dict")
