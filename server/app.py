@@ -148,7 +148,7 @@ async def running(
     decider = policy or own_policy or NO_POLICY
     store = audit_store(operators, operators_key(settings, operators_root, operators))
     audit = _audit(settings, home, store, serves=serves)
-    privacy = privacy_of(settings, home, database, policy=decider, told=audit.of_privacy, operators=operators)
+    privacy = privacy_of(settings, home, database, policy=decider, on_types=audit.of_privacy, operators=operators)
     notices = Notices(settings.database_url if serves and operators.is_server else None)
     setup = ServerSetup(settings, home.servers_file, path_of(settings, home))
     readiness = Readiness(operators if notices.is_shared else None, setup.now)
@@ -245,7 +245,7 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
         home,
         database,
         policy=shared.policy,
-        told=shared.audit.of_privacy,
+        on_types=shared.audit.of_privacy,
         operators=operators.database,
         key=operators.privacy.key,
         detectors=operators.privacy.detectors,

@@ -56,8 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print_error(f"sealab: What was to be written has no room: {cause.strerror}. Make room, or write elsewhere.")
             return Exit.FAILED
         if isinstance(cause, KNOWN_ERRORS):
-            told = getattr(cause, "for_operator", str(cause))  # who types commands is the operator
-            print_error(f"sealab: {terminal_message(told)}")
+            message = getattr(cause, "for_operator", str(cause))  # who types commands is the operator
+            print_error(f"sealab: {terminal_message(message)}")
             return exit_of(cause)
         print_error(f"sealab: This is a fault of sealab itself: {type(cause).__name__}: {cause}. {_TRACE_HINT}")
         return Exit.FAILED

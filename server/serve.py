@@ -119,8 +119,8 @@ async def serving(
     try:
         await _served(settings, home, address, exposure, watched)
     finally:
-        if (told := tracing.stop()) is not None:
-            await ended_within(TELEMETRY_SECONDS, told.close)
+        if (stopped := tracing.stop()) is not None:
+            await ended_within(TELEMETRY_SECONDS, stopped.close)
 
 
 async def _served(

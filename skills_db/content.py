@@ -19,7 +19,7 @@ TAGS_MAX = 50
 TAG_MAX_CHARS = 128
 TEXT_MAX_BYTES = 1_000_000
 """The most that code or tests may each have, as UTF-8."""
-TOLD_MAX_CHARS = 10_000
+LISTED_MAX_CHARS = 10_000
 """The most that description or signature may each have: they stand in lists and searches."""
 JSON_MAX_BYTES = 10_000_000
 """The most that parameters, recordings or extra may each have, as JSON."""
@@ -70,7 +70,7 @@ class SkillDraft:
         for tag in self.tags:
             _check_chars("tag", tag, TAG_MAX_CHARS)
         for part in ("description", "signature"):
-            _check_chars(part, getattr(self, part), TOLD_MAX_CHARS)
+            _check_chars(part, getattr(self, part), LISTED_MAX_CHARS)
         for part in ("code", "tests"):
             _check_text(part, getattr(self, part))
         for part in ("parameters", "modules", "tools", "skills", "recordings", "extra"):

@@ -156,7 +156,7 @@ class Database:
 
     def _take_clock(self, _connection: DBAPIConnection, entry: ConnectionPoolEntry) -> None:
         """Take the time of a server that was connected to: after a failover it may be another machine's."""
-        if (now := entry.info.get(postgresql.TOLD_CLOCK)) is not None:
+        if (now := entry.info.get(postgresql.SERVER_CLOCK)) is not None:
             self.set_clock(now)
 
     def _close_returned(self, _connection: DBAPIConnection | None, entry: ConnectionPoolEntry) -> None:

@@ -18,7 +18,7 @@
     ├── ScheduleMoved         a schedule was fired or changed by another at the same moment
     ├── RunNotCut             a run that was to be taken up has ended, or a process is at work on it
     ├── JournalNotFound       no run of this id has a journal, or it has outlived its time
-    ├── JournalErased         the journal of a run was erased, since it told of a person
+    ├── JournalErased         the journal of a run was erased, since it held data of a person
     ├── JournalNewer          a journal was written by a newer sealab; this one would misread it
     ├── JournalDamaged        a journal was changed or cut
     ├── SignInUnreadable      a sign-in to an upstream server was changed, or sealed with another key
@@ -130,7 +130,7 @@ class JournalNotFound(SkillsDbError):
 
 
 class JournalErased(SkillsDbError):
-    """What was kept of a run was erased, since it told of a person."""
+    """What was kept of a run was erased, since it held data of a person."""
 
     code = "journal_erased"
 

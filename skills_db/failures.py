@@ -1,4 +1,4 @@
-"""Says in this folder's errors what the database drivers say in theirs."""
+"""Maps the errors of the database drivers to those of this folder."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def _bounded(steps: Generator[Any, Any, Any], seconds: float) -> Generator[Any, 
 _READABLE = 1
 """`psycopg.waiting.Ready.R`."""
 _NEW = "sealab new"
-TOLD_CLOCK = "sealab clock"
+SERVER_CLOCK = "sealab clock"
 """Where a new connection's entry says what time it was at the server, in seconds since 1970."""
 CONNECTED_SECONDS_MAX = 3600
 """How old a connection gets: clocks of two machines do not run equally fast, and each new one tells the server's."""
@@ -132,7 +132,7 @@ CONNECTED_SECONDS_MAX = 3600
 
 def _prepare(schema: str | None, connection: DBAPIConnection, entry: ConnectionPoolEntry) -> None:
     try:
-        entry.info[TOLD_CLOCK] = _set_up(schema, connection)
+        entry.info[SERVER_CLOCK] = _set_up(schema, connection)
     except BaseException:
         connection.close()  # the pool drops it as it is
         raise

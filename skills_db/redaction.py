@@ -1,4 +1,4 @@
-"""Takes texts out of what the skills store keeps: upstream answers, what is told of skills, and what runs."""
+"""Takes texts out of what the skills store keeps: upstream answers, descriptions of skills, and what runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .tables import REVISION, SKILL, VERSION
 if TYPE_CHECKING:
     from .engine import Database
 
-_TOLD = ("description", "tags")
+_DESCRIPTIONS = ("description", "tags")
 _RUNS = ("code", "tests", "signature", "parameters", "modules", "tools", "skills", "extra")
 """What a version runs, or what is made of that when it is saved; `extra` holds the further files of a folder too."""
 
@@ -44,7 +44,7 @@ def redact_skills(
         rows = connection.execute(sa.select(SKILL.c.name, VERSION).select_from(VERSION.join(SKILL))).all()
         for row in rows:
             made: dict[str, Any] = {}
-            for kind, parts in (("recordings", ("recordings",)), ("descriptions", _TOLD), ("code", _RUNS)):
+            for kind, parts in (("recordings", ("recordings",)), ("descriptions", _DESCRIPTIONS), ("code", _RUNS)):
                 others = {
                     part: other for part in parts if (other := redacted(getattr(row, part))) != getattr(row, part)
                 }

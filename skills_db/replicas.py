@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from .engine import Database
 from .postgresql import CLOCK
-from .shared_state.histories import AGE, PRESENT, UNTOLD, Histories
+from .shared_state.histories import AGE, PRESENT, UNKNOWN, Histories
 from .sql import Connection, Row, insert, sa
 from .tables import REPLICA, SESSION_LEASE
 
@@ -57,7 +57,7 @@ class Beat:
     kept: bool
     now: float
     replicas: tuple[ReplicaRow, ...]
-    history: str = UNTOLD
+    history: str = UNKNOWN
     is_settled: bool = True
 
 
@@ -90,11 +90,11 @@ class ReplicaStore:
     def beat(self, replica: str, term: int, *, seconds: float, is_leaving: bool) -> Beat:
         """Renew the lease of a server, unless another has taken something from it, and return who there is."""
         values = {"heartbeat": CLOCK, "leased_until": CLOCK + seconds, "leaving": int(is_leaving)}
-        learnt = (PRESENT, AGE) if self._histories.are_told() else (sa.literal(UNTOLD), sa.literal(seconds))
+        learnt = (PRESENT, AGE) if self._histories.are_known() else (sa.literal(UNKNOWN), sa.literal(seconds))
         renewed = sa.update(REPLICA).where(*_is_term(replica, term)).values(values)
         with self._database.transaction() as connection:
             found = connection.execute(renewed.returning(_REPLICA.heartbeat, *learnt)).one_or_none()
-            now, history, age = found or (None, UNTOLD, seconds)
+            now, history, age = found or (None, UNKNOWN, seconds)
             is_settled = self._histories.settled(connection, seconds) if age is None else age >= seconds
             rows = connection.execute(_ALL).all()
             kept = now is not None
@@ -131,7 +131,7 @@ class ReplicaStore:
         begun = insert(SESSION_LEASE).values(name=name, epoch=1, **mine).on_conflict_do_nothing()
         held = sa.select(SESSION_LEASE).where(_SESSION.name == name).with_for_update()
         taken = sa.update(SESSION_LEASE).where(_SESSION.name == name).values(epoch=_SESSION.epoch + 1, **mine)
-        self._histories.are_told()
+        self._histories.are_known()
         while True:
             with self._database.transaction() as connection:
                 if not self._histories.settled(connection, settle_seconds):

@@ -74,7 +74,7 @@ class TokenStore:
             "expires": expires,
         }
         with self._database.transaction() as connection:
-            return _told(connection.execute(TOKEN.insert().returning(TOKEN), row).one())
+            return _stored_token(connection.execute(TOKEN.insert().returning(TOKEN), row).one())
 
     def find(self, digest: str) -> StoredToken | None:
         """Return the token of a digest, whether or not it still counts."""
@@ -92,7 +92,7 @@ class TokenStore:
             rows = by_mark.get(digest[:MARK_CHARS], [])
             for row in rows:
                 if hmac.compare_digest(row.digest, digest):
-                    found[digest] = _told(row)
+                    found[digest] = _stored_token(row)
             if not rows:
                 hmac.compare_digest(_NO_DIGEST, digest)
         return found
@@ -123,7 +123,7 @@ class TokenStore:
 
     def _those(self, *which: sa.ColumnElement[bool]) -> tuple[StoredToken, ...]:
         with self._database.read() as connection:
-            return tuple(map(_told, connection.execute(sa.select(TOKEN).where(*which).order_by(TOKEN.c.id))))
+            return tuple(map(_stored_token, connection.execute(sa.select(TOKEN).where(*which).order_by(TOKEN.c.id))))
 
     def _revoke(self, which: sa.ColumnElement[bool], now: float) -> int:
         with self._database.transaction() as connection:
@@ -131,7 +131,7 @@ class TokenStore:
             return connection.execute(revoked).rowcount
 
 
-def _told(row: Row) -> StoredToken:
+def _stored_token(row: Row) -> StoredToken:
     return StoredToken(
         id=row.token_id,
         name=row.name,

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from .engine import Database
 
     Admits = Callable[[int, int], None]
-    """Told how many new values, of how many bytes, are about to be stored; raises where that is too much."""
+    """Called with how many new values, of how many bytes, are about to be stored; raises where that is too much."""
 
 __all__ = [
     "ALPHABET",

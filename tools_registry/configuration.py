@@ -178,8 +178,8 @@ class Configuration:
 
     def unusable(self, name: str) -> ServerUnusable:
         """Return the error for a server whose entry is wrong; why may hold what is configured, or a variable."""
-        told = f"The entry of the server {name!r} in mcp.json cannot be used. See {test_of(name)}."
-        return ServerUnusable(told, for_operator=self.problems[name])
+        message = f"The entry of the server {name!r} in mcp.json cannot be used. See {test_of(name)}."
+        return ServerUnusable(message, for_operator=self.problems[name])
 
 
 def split_command(line: str) -> list[str]:

@@ -25,13 +25,13 @@ class SdkTracing(NamedTuple):
     inject: Callable[[MutableMapping[str, Any]], None]
 
 
-_told: SdkTracing | None = None
+_tracing: SdkTracing | None = None
 
 
-def trace_sdk(told: SdkTracing | None) -> None:
+def trace_sdk(tracing: SdkTracing | None) -> None:
     """Make the SDK open spans of what it serves, and put a context into what it sends; with None neither."""
-    global _told  # noqa: PLW0603 - the SDK's names are the process's too
-    _told = told
+    global _tracing  # noqa: PLW0603 - the SDK's names are the process's too
+    _tracing = tracing
     untrace_sdk()
 
 
@@ -46,15 +46,15 @@ def untrace_sdk() -> None:
 
     if not {"_tracer", "inject"} <= vars(_otel).keys():
         raise ImportError("This version of the package mcp traces in another way. Install one that sealab knows.")
-    if _told is None:
+    if _tracing is None:
         vars(_otel).update(_tracer=NoOpTracer(), inject=_put_nothing)
     else:
-        vars(_otel).update(_tracer=_OfServer(_told.tracer), inject=_told.inject)
+        vars(_otel).update(_tracer=_OfServer(_tracing.tracer), inject=_tracing.inject)
 
 
 def headers_of(content: bytes) -> dict[str, str]:
-    """Return the context in the `_meta` of a request as headers; nothing where nothing is told."""
-    if _told is None:
+    """Return the context in the `_meta` of a request as headers; nothing where tracing is off."""
+    if _tracing is None:
         return {}
     try:
         meta = json.loads(content)["params"]["_meta"]

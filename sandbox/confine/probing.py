@@ -219,9 +219,9 @@ def _report(action: Callable[[], None], writing: int) -> None:
 def _outcome(pid: int, reading: int) -> str | None:
     poll = select.poll()
     poll.register(reading, select.POLLIN)
-    told = os.read(reading, 4096).decode() if poll.poll(_TRY_SECONDS * 1000) else "-it did not answer"
+    reply = os.read(reading, 4096).decode() if poll.poll(_TRY_SECONDS * 1000) else "-it did not answer"
     os.kill(pid, signal.SIGKILL)
     _pid, status = os.waitpid(pid, 0)
-    if told.startswith("+"):
+    if reply.startswith("+"):
         return None
-    return told[1:] or f"the process that tried it ended with {os.waitstatus_to_exitcode(status)}"
+    return reply[1:] or f"the process that tried it ended with {os.waitstatus_to_exitcode(status)}"

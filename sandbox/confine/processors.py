@@ -1,7 +1,7 @@
-"""Holds a zygote and all its workers to a number of processors: by a control group, or by naming the processors.
+"""Limits a zygote and all its workers to a number of processors, by a control group or by CPU affinity.
 
-A control group takes any share. Where none can be made, the kernel can be told on which processors the processes may
-run (sched_setaffinity(2)): that takes whole numbers only, and holds where the workers' filter refuses the same call.
+A control group takes any share. Where none can be made, the CPU affinity of the processes is set
+(sched_setaffinity(2)): that takes whole numbers only, and holds where the workers' filter refuses the same call.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ def self_test(plan: Plan) -> tuple[str, ...]:
             _try_everything(plan, writing)
     finally:
         os.close(writing)
-    with open(reading, "rb") as told:
-        words = told.read().split()
+    with open(reading, "rb") as answer:
+        words = answer.read().split()
     _pid, status = os.waitpid(pid, 0)
     if not words or words[0] != _READY:
         code = os.waitstatus_to_exitcode(status)
@@ -71,12 +71,13 @@ def with_overlay(plan: Plan, run_folder: str) -> Plan:
     finally:
         os.close(writing)
     with open(reading, "rb") as answer:
-        told = answer.read().decode(errors="replace")
+        reply = answer.read().decode(errors="replace")
     os.waitpid(pid, 0)
-    if told == _READY.decode():
+    if reply == _READY.decode():
         return trial
     note = (
-        f"Full Python sees the workspace read-only and brings files home with keep(): {told or 'a trial worker died'}. "
+        "Full Python sees the workspace read-only and brings files home with keep(): "
+        f"{reply or 'a trial worker died'}. "
         "An overlay on the workspace needs Linux 5.11 or newer, and a home on a file system that can be the upper "
         "layer of one (ext4, xfs, btrfs or tmpfs, not another overlay)."
     )

@@ -74,10 +74,10 @@ class ContainerSetup:
         )
 
 
-def exit_told(said: Mapping[str, Any]) -> ProcessExit:
-    """Return how a worker ended by the word of its container. Raises `ValueError` for what no process can have used.
+def reported_exit(said: Mapping[str, Any]) -> ProcessExit:
+    """Return how a worker ended, as its container reports it. Raises `ValueError` for a use that no process can have.
 
-    What is less than nothing, or no number, would count against what other runs of the caller used (`shares.cpu_days`).
+    A use that is negative or not finite would falsify the sum over all runs of the caller (`shares.cpu_days`).
     """
     cpu_ms, memory_peak_mb = float(said["cpu_ms"]), float(said["memory_peak_mb"])
     if not (0 <= cpu_ms < math.inf and 0 <= memory_peak_mb < math.inf):
@@ -267,7 +267,7 @@ class _Container:
         worker, self._worker = self._worker, None
         if worker is None:
             raise ValueError("the end of no worker")
-        ended = exit_told(said)
+        ended = reported_exit(said)
         if said["clean"] is not True:
             self.end()
         self._detach_worker(worker, ended)

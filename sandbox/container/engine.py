@@ -245,9 +245,9 @@ def load_into_docker(image: ContainerImage, wanted: str | None) -> str:
                 [program, "import", "-", name], stdin=packing.stdout, check=True, capture_output=True, timeout=600
             )
     except (OSError, subprocess.SubprocessError) as error:
-        told = getattr(error, "stderr", None) or str(error).encode()
+        error_output = getattr(error, "stderr", None) or str(error).encode()
         raise ContainerMissing(
-            f"docker does not take the image: {told.decode('utf-8', 'replace').strip()[-300:]}. "
+            f"docker does not take the image: {error_output.decode('utf-8', 'replace').strip()[-300:]}. "
             "Look whether docker runs, and whether you may use it."
         ) from None
     return name

@@ -113,10 +113,10 @@ def refuse(kind: str, message: str, instead: str) -> NoReturn:
 
 def unmade(kind: str, message: str, instead: str) -> object:
     """Return what stands for a class that the dialect refuses in a guest module: to use it raises as `refuse` does."""
-    told = [exact(str(each)) for each in (kind, message, instead)]
+    refusal_parts = [exact(str(each)) for each in (kind, message, instead)]
 
     def fail(*_arguments: object, **_keywords: object) -> NoReturn:
-        refuse(*told)
+        refuse(*refusal_parts)
 
     return keep_unmade(dynamic("a class that is refused here", fail, fail, call=fail))
 

@@ -342,8 +342,8 @@ class GuestLoop(asyncio.AbstractEventLoop):
         """Write an error that no task awaits to standard error, as asyncio logs it."""
         try:
             error = context.get("exception")
-            told = f": {type(error).__name__}: {error}" if error is not None else ""
-            GUEST.write_error(f"{context.get('message', 'Unhandled error in the event loop')}{told}\n")
+            error_text = f": {type(error).__name__}: {error}" if error is not None else ""
+            GUEST.write_error(f"{context.get('message', 'Unhandled error in the event loop')}{error_text}\n")
         except Exception:  # noqa: BLE001 - the error's own text may fail, and the loop must go on
             GUEST.write_error("Unhandled error in the event loop\n")
 

@@ -299,7 +299,7 @@ def _read(obj: object, name: str) -> object:
         reader = _READERS.get(name)
         return _JUDGES.get(name, _judged)(builtins.getattr(obj, name), name) if reader is None else reader(obj, name)
     if verdict is Verdict.REFUSED:
-        return _told(obj, name)
+        return _record_attribute(obj, name)
     if name in names.REDUCING and isinstance(obj, type) and not is_guest_class(obj):
         return AS_BY_DEFAULT
     return builtins.getattr(obj, names.mangle(name))
@@ -319,7 +319,7 @@ def record_of(obj: object, name: str, /) -> object:
     return guarded_getattr(obj, name)
 
 
-def _told(obj: object, name: str) -> object:
+def _record_attribute(obj: object, name: str) -> object:
     """Return what a record has under a name that leads into the interpreter anywhere else."""
     if type(obj) is Frame:
         return call_records.frame_attribute(obj, name)

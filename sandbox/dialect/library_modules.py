@@ -45,7 +45,7 @@ class _Change:
     Its absence is an error from version `since` on and before `until`, the first whose text was not read for this.
     """
 
-    told: str
+    original: str
     instead: str
     since: tuple[int, int] = (3, 11)
     until: tuple[int, int] = (3, 14)
@@ -202,9 +202,9 @@ def adapted_source(name: str, text: str) -> str:
     Where a version of Python has not what is to be replaced, the import of the module is an error.
     """
     for change in _CHANGES.get(name, ()):
-        if change.told not in text and change.since <= sys.version_info[:2] < change.until:
-            return _lacking(name, change.told)
-        text = text.replace(change.told, change.instead)
+        if change.original not in text and change.since <= sys.version_info[:2] < change.until:
+            return _lacking(name, change.original)
+        text = text.replace(change.original, change.instead)
     return text
 
 
@@ -223,5 +223,5 @@ def with_taken(name: str, text: str, library: Path) -> str:
 
 
 def _lacking(module: str, text: str) -> str:
-    told = f"{module} of Python {sys.version.split()[0]} is not known here, since it lacks {text!r}"
-    return f"raise ImportError({told!r})"
+    message = f"{module} of Python {sys.version.split()[0]} is not known here, since it lacks {text!r}"
+    return f"raise ImportError({message!r})"

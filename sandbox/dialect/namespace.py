@@ -19,7 +19,7 @@ from .facades.private import open_file
 from .names import demangle
 
 PROGRAM: Final = "/workspace/main.py"
-"""Where a program is told that it stands: beside the files of the workspace. It is no file."""
+"""The path that a program gets as its own, beside the files of the workspace. No such file exists."""
 _AS_THEY_ARE: Final = (
     "abs aiter all anext any ascii bin bool bytearray bytes callable chr classmethod complex dict divmod enumerate "
     "filter float format frozenset hash hex int isinstance issubclass iter len list map max memoryview min next "

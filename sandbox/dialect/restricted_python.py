@@ -149,17 +149,17 @@ def _unwritten() -> dict[str, str]:
         raise
     except BaseException as error:  # noqa: BLE001 - code may have put anything in its place
         failed = [("a file", type(error).__name__)]
-    told = f"not all of it was written: {failed}"[:_NOTE_CHARS_MAX]
-    return {"open files": told} if failed else {}
+    note = f"not all of it was written: {failed}"[:_NOTE_CHARS_MAX]
+    return {"open files": note} if failed else {}
 
 
 def _cancelled_tasks() -> dict[str, str]:
     tasks = sorted({(task.line or 0, names.demangle(task.name)) for task in event_loop.take_cancelled()})
     if not tasks:
         return {}
-    told = ", ".join(f"{name}() of line {line}" if line else f"{name}()" for line, name in tasks[:_NAMED_MAX])
-    told += f" and {len(tasks) - _NAMED_MAX} more" if tasks[_NAMED_MAX:] else ""
-    return {"tasks": f"Cancelled when the code ended, before they had: {told}. Write `await task` to wait for one."}
+    named = ", ".join(f"{name}() of line {line}" if line else f"{name}()" for line, name in tasks[:_NAMED_MAX])
+    named += f" and {len(tasks) - _NAMED_MAX} more" if tasks[_NAMED_MAX:] else ""
+    return {"tasks": f"Cancelled when the code ended, before they had: {named}. Write `await task` to wait for one."}
 
 
 class _Nowhere:

@@ -489,10 +489,12 @@ class ModuleTransformer(Transformer):
             if not is_read and not isinstance(node, ast.stmt):
                 raise
             self.refusals.append(refused)
-            told = refused.type, refused.message, refused.instead or ""
+            refusal_parts = refused.type, refused.message, refused.instead or ""
             if isinstance(node, ast.ClassDef) and self._may_bind(node):
-                return placed(ast.Assign([ast.Name(node.name, ast.Store())], hook_call(UNMADE_HOOK, *told)), node)
-            call = hook_call(REFUSED_HOOK, *told)
+                return placed(
+                    ast.Assign([ast.Name(node.name, ast.Store())], hook_call(UNMADE_HOOK, *refusal_parts)), node
+                )
+            call = hook_call(REFUSED_HOOK, *refusal_parts)
             return placed(call if is_read else ast.Expr(call), node)
 
     def _may_bind(self, node: ast.ClassDef) -> bool:

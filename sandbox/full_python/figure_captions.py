@@ -66,7 +66,7 @@ _AXES_MAX: Final = 12
 _SERIES_MAX: Final = 8
 _BARS_MAX: Final = 12
 _BARE_LINES_MAX: Final = 3
-"""Lines without a name that are told one by one: more of them are marks of other things, such as errors of bars."""
+"""Lines without a name that are described one by one: if there are more, they mark other things, such as error bars."""
 _TEXT_CHARS_MAX: Final = 80
 _CUT: Final = " …"
 _COLORBAR: Final = "<colorbar>"
@@ -78,20 +78,20 @@ def caption_of(figure: Any) -> str:
 
     What cannot be found out is left out: the code's own objects are asked.
     """
-    told: list[str] = []
+    sentences: list[str] = []
     with suppress(Exception):
         title = getattr(figure, "_suptitle", None)
         if title is not None and title.get_text():
-            told.append(f"{_quoted(title.get_text())}.")
+            sentences.append(f"{_quoted(title.get_text())}.")
     with suppress(Exception):
         all_axes = [axes for axes in figure.axes if axes.get_label() != _COLORBAR]
         for number, axes in enumerate(all_axes[:_AXES_MAX], 1):
             parts = [part for part in _parts_of(axes) if part]
             if parts:
-                told.append(f"{f'Panel {number}: ' if len(all_axes) > 1 else ''}{'; '.join(parts)}.")
+                sentences.append(f"{f'Panel {number}: ' if len(all_axes) > 1 else ''}{'; '.join(parts)}.")
         if len(all_axes) > _AXES_MAX:
-            told.append(f"{len(all_axes) - _AXES_MAX} more panels.")
-    text = " ".join(told) or "Nothing is drawn in it."
+            sentences.append(f"{len(all_axes) - _AXES_MAX} more panels.")
+    text = " ".join(sentences) or "Nothing is drawn in it."
     return text if len(text) <= CAPTION_CHARS_MAX else text[: CAPTION_CHARS_MAX - len(_CUT)] + _CUT
 
 
@@ -101,12 +101,12 @@ def _parts_of(axes: Any) -> Iterator[str]:
             if said := str(getter()):
                 yield f"{name} {_quoted(said)}"
     for kind in (_bars, _boxes, _lines, _points, _wedges, _pictures):
-        told: list[str] = []
+        descriptions: list[str] = []
         with suppress(Exception):
-            told = list(kind(axes))
-        yield from told[:_SERIES_MAX]
-        if len(told) > _SERIES_MAX:
-            yield f"{len(told) - _SERIES_MAX} more of these"
+            descriptions = list(kind(axes))
+        yield from descriptions[:_SERIES_MAX]
+        if len(descriptions) > _SERIES_MAX:
+            yield f"{len(descriptions) - _SERIES_MAX} more of these"
     with suppress(Exception):
         if (legend := _legend(axes)) is not None:
             yield legend
@@ -147,15 +147,15 @@ def _bins(axes: Any, bars: Sequence[Any]) -> str:
 
 
 def _boxes(axes: Any) -> Iterator[str]:
-    told = [
+    boxes = [
         f"{f'{_quoted(label)} ' if label else ''}{low} to {high}, quartiles {lower} and {upper}, median {middle}"
         for label, (low, lower, middle, upper, high) in (
             (label, map(_number, numbers)) for label, numbers in _boxes_of(axes)
         )
     ]
-    if told:
-        more = f"; and {len(told) - _BARS_MAX} more" if len(told) > _BARS_MAX else ""
-        yield f"{len(told)} box{'' if len(told) == 1 else 'es'} ({'; '.join(told[:_BARS_MAX])}{more})"
+    if boxes:
+        more = f"; and {len(boxes) - _BARS_MAX} more" if len(boxes) > _BARS_MAX else ""
+        yield f"{len(boxes)} box{'' if len(boxes) == 1 else 'es'} ({'; '.join(boxes[:_BARS_MAX])}{more})"
 
 
 def _labels(axes: Any, count: int, *, lies: bool) -> Sequence[str]:
@@ -231,15 +231,15 @@ def _labelled(artist: Any) -> str:
 
 
 def _extent(axes: Any, x: Iterable[Any], y: Iterable[Any]) -> str:
-    """Return from where to where points go; of what is no number only the other axis is told."""
-    told = []
+    """Return the range of points on each axis. An axis whose values are not numbers is left out."""
+    ranges = []
     for name, values in (("x", x), ("y", y)):
         with suppress(Exception):
             axis = axes.xaxis if name == "x" else axes.yaxis
             numbers = [each for each in map(float, axis.convert_units(values)) if isfinite(each)]
             if numbers:
-                told.append(f"{name} {_end(axes, name, min(numbers))} to {_end(axes, name, max(numbers))}")
-    return f", {', '.join(told)}" if told else ""
+                ranges.append(f"{name} {_end(axes, name, min(numbers))} to {_end(axes, name, max(numbers))}")
+    return f", {', '.join(ranges)}" if ranges else ""
 
 
 def _end(axes: Any, name: str, number: float) -> str:

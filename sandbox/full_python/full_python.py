@@ -45,13 +45,13 @@ from ..wire.output import OutputBuffer
 from . import changed_libraries, local_files, skill_scripts
 from .figures import Figures
 from .plain_values import PlainValues
-from .reads import native_reads, told_reads
+from .reads import native_reads, reported_reads
 from .stream_output import StreamOutput
 from .tables import measured
 from .thread_pools import VARIABLES, ThreadPools
 from .thread_semaphores import ThreadSemaphore
 from .threaded_channel import ThreadedChannel
-from .told_warnings import ToldWarnings
+from .unique_warnings import UniqueWarnings
 
 AHEAD = ("numpy", "pandas")
 """What the zygote always imports where it is installed: in a worker it would cost a run up to seconds."""
@@ -119,7 +119,7 @@ class FullPython:
     def __init__(self) -> None:
         self._figures = Figures()
         self._plain = PlainValues(self._figures.take)
-        self._warnings = ToldWarnings()
+        self._warnings = UniqueWarnings()
         self._pools = ThreadPools()
         self._late: tuple[str, ...] = ()
         self._unawaited = Unawaited()
@@ -230,7 +230,7 @@ class FullPython:
             numpy_random.seed()
         sys.path[:] = [path for path in sys.path if path]
         sys.addaudithook(_refuse_in_words)
-        sys.addaudithook(told_reads.report_read)
+        sys.addaudithook(reported_reads.report_read)
         self._unawaited.watch()
         self._warnings.take_over()
 
@@ -249,7 +249,7 @@ class FullPython:
         changed_libraries.sum_by_group()
 
     def begin(self) -> None:
-        """Drop figures and notes of earlier runs, and have libraries tell what they read, if that is to be told."""
+        """Drop figures and notes of earlier runs, and make libraries report what they read, if the host needs it."""
         self._figures.forget()
         self._plain.forget()
         self._warnings.begin()

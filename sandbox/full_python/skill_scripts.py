@@ -33,8 +33,8 @@ def folder_of(key: str) -> str:
     name, _, version = key.partition("@")
     folder = Path(_PLACE, key)
     if not folder.exists():
-        told = GUEST.call_host("skill_files", {"name": name, "version": int(version), "path": None})
-        for path, data in cast("Mapping[str, str]", told).items():
+        files = GUEST.call_host("skill_files", {"name": name, "version": int(version), "path": None})
+        for path, data in cast("Mapping[str, str]", files).items():
             target = folder / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(base64.b64decode(data))
@@ -54,15 +54,19 @@ def run(key: str, path: str, words: Sequence[str]) -> str:
     folder = folder_of(key)
     script = os.path.join(folder, path)
     output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="replace", write_through=True)
-    told = io.StringIO()
+    error_output = io.StringIO()
     before = sys.argv, list(sys.path), set(sys.modules)
     sys.argv, sys.path[:0] = [script, *map(str, words)], [os.path.dirname(script)]
     try:
-        with redirect_stdout(output), redirect_stderr(told):
+        with redirect_stdout(output), redirect_stderr(error_output):
             runpy.run_path(script, run_name="__main__")
     except SystemExit as end:
         if end.code not in {None, 0}:
-            said = str(end.code) if isinstance(end.code, str) else told.getvalue().strip() or _printed(output).strip()
+            said = (
+                str(end.code)
+                if isinstance(end.code, str)
+                else error_output.getvalue().strip() or _printed(output).strip()
+            )
             code = 1 if isinstance(end.code, str) else end.code
             raise ScriptFailed(f"{path} ended with exit code {code}: {said[-_SHOWN_CHARS_MAX:]}") from None
     finally:
@@ -70,7 +74,7 @@ def run(key: str, path: str, words: Sequence[str]) -> str:
         for name in set(sys.modules) - before[2]:  # another script may have a neighbour of that name
             if str(getattr(sys.modules[name], "__file__", None) or "").startswith(folder):
                 del sys.modules[name]
-        GUEST.write_error(told.getvalue())
+        GUEST.write_error(error_output.getvalue())
     return _printed(output)
 
 

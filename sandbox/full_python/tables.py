@@ -20,7 +20,7 @@ from typing import Any, Final, Protocol, cast
 from ..guest.guest import GUEST
 from ..guest_api.keeping import keep
 from ..job import Column, Json
-from .reads.told_reads import WORKSPACE
+from .reads.reported_reads import WORKSPACE
 
 FOLDER: Final = "tables"
 """The folder of the workspace that these files are in."""
@@ -50,10 +50,10 @@ def kept_as(stem: str, *forms: Form, by_path: Callable[[str], object] | None = N
     """
     for number, (ending, write, read_with) in enumerate(forms, 1):
         name = f"{FOLDER}/{stem}-{os.urandom(4).hex()}.{ending}"
-        told = TableFile(name, read_with.format(path=repr(f"{WORKSPACE}/{name}")))
+        table_file = TableFile(name, read_with.format(path=repr(f"{WORKSPACE}/{name}")))
         if write is None or by_path is not None:
             _by_path(name, cast("Callable[[str], object]", by_path))
-            return told
+            return table_file
         sent = _Sent(name)
         try:
             write(sent)
@@ -62,7 +62,7 @@ def kept_as(stem: str, *forms: Form, by_path: Callable[[str], object] | None = N
             if number == len(forms) or sent.is_refused:
                 raise
         else:
-            return told
+            return table_file
     raise AssertionError("there is always a form")
 
 
@@ -183,7 +183,7 @@ def measured(value: Any) -> tuple[int, str] | None:
 def unique(names: Sequence[object]) -> list[str]:
     """Return names of columns as texts, each only once; the levels of one are joined by dots."""
     taken: set[str] = set()
-    told: list[str] = []
+    unique_names: list[str] = []
     for name in names:
         parts = [str(each) for each in name if str(each)] if isinstance(name, tuple) else [str(name)]
         text = said = ".".join(parts)[:_NAME_CHARS_MAX]
@@ -192,8 +192,8 @@ def unique(names: Sequence[object]) -> list[str]:
             ending = f"_{number}"
             said, number = f"{text[: _NAME_CHARS_MAX - len(ending)]}{ending}", number + 1
         taken.add(said)
-        told.append(said)
-    return told
+        unique_names.append(said)
+    return unique_names
 
 
 def records(shown: Shown, start: int, stop: int, columns: int) -> list[dict[str, object]]:

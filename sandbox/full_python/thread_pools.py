@@ -1,7 +1,7 @@
 """Bounds the pools of threads that libraries make for computing, and their memory: BLAS, polars, Arrow, DuckDB.
 
 A zygote has one thread, so it loads BLAS with one. In a worker, which knows how many runs compute beside it, there may
-be more: OpenBLAS is told by its own function, the others read the environment when they make their pool, at first use.
+be more: OpenBLAS is set by its own function, the others read the environment when they make their pool, at first use.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ class ThreadedChannel(HostChannel):
         """Take in what has come, unless a thread waits for it: that one hands everything out.
 
         Where the host is gone nothing will come. It is about to end this process, so the loop waits for that: an error
-        of a callback would be told on standard error, again and again.
+        of a callback would be written to standard error, again and again.
         """
         with self._news:
             if not self._is_read:

@@ -1,7 +1,8 @@
 """The one clock of a run: every time that code, its loops and its threads can read comes from here, and is recorded.
 
-A run begins at a time that it is told. From then on its clock moves as the machine's monotonic one does, so the steps
-that an operator or a time server makes are not seen. A run that follows its trace reads what is recorded there.
+A run begins at the time that the host gives it. From then on its clock moves as the machine's monotonic one does, so
+the steps that an operator or a time server makes are not seen. A run that follows its trace reads what is recorded
+there.
 """
 
 from __future__ import annotations

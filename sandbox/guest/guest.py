@@ -46,7 +46,7 @@ class Guest:
     this process was given.
     `full_python` says that no dialect limits the code, and `wider` names the isolations that run full Python and that
     its author may ask for instead. `plain` gives what a library's value is in plain Python, or the value itself, where
-    it is told the place of the value in a result. `draw` shows a figure as an image and gives its number, or None for
+    it gets the place of the value in a result. `draw` shows a figure as an image and gives its number, or None for
     what is none.
     `measure` gives about how many bytes a library's value takes and how large it is in words, or None for any other.
     `displayed` are the values that the run displayed, as JSON, `displayed_notes` what is said of them, and

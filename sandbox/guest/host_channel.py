@@ -244,10 +244,10 @@ def value_of(answer: Mapping[str, Json]) -> Json:
     error = answer.get("error")
     if error is None:
         return answer.get("value")
-    told = cast("Mapping[str, Any]", error)
-    if told["type"] == ReplayDiverged.__name__:
-        TRACE.fail(told["message"])
-    raised = _ERRORS.get(told["type"], RuntimeError)(told["message"])
-    if isinstance(raised, ToolError) and (details := told.get("details")):
+    failure = cast("Mapping[str, Any]", error)
+    if failure["type"] == ReplayDiverged.__name__:
+        TRACE.fail(failure["message"])
+    raised = _ERRORS.get(failure["type"], RuntimeError)(failure["message"])
+    if isinstance(raised, ToolError) and (details := failure.get("details")):
         raised.structured, raised.content = details["structured"], details["content"]
     raise raised

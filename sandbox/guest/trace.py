@@ -144,7 +144,7 @@ class Trace:
         try:
             while pieces:
                 if self._ended:
-                    raise ValueError("something follows its end")  # noqa: TRY301 - all that is wrong is told alike
+                    raise ValueError("something follows its end")  # noqa: TRY301 - all errors are reported alike
                 version, flags = pieces.take(2)
                 if version != VERSION:
                     self.fail(f"its format is {version}, and this version of sealab reads {VERSION}")

@@ -71,22 +71,24 @@ def write_file(
         arguments["allow_tokens"] = allow_tokens
     if len(content) <= _PART_CHARS:
         return awaitable(GUEST.call_host("write_file", arguments))
-    told: dict[str, Json] = {}
+    token_report: dict[str, Json] = {}
     answer: Mapping[str, Json] = {}
     for part, last in parts_of(content, encoding):
         sent = {**arguments, "content": part, "last": int(last)}
         answer = cast("Mapping[str, Json]", GUEST.call_host("write_file", sent) or {})
-        _add_told(told, cast("Mapping[str, Json]", answer.get("tokens", {})))
-    return awaitable({**answer, "tokens": told} if told else cast("Json", answer))
+        _add_token_report(token_report, cast("Mapping[str, Json]", answer.get("tokens", {})))
+    return awaitable({**answer, "tokens": token_report} if token_report else cast("Json", answer))
 
 
-def _add_told(told: dict[str, Json], part: Mapping[str, Json]) -> None:
-    """Add what the host said of the tokens in one part of a text to what it said of the parts before."""
+def _add_token_report(token_report: dict[str, Json], part: Mapping[str, Json]) -> None:
+    """Add the host's report on the tokens in one part of a text to the report on the parts before."""
     for what, more in part.items():
         if isinstance(more, list):
-            told[what] = list(dict.fromkeys([*cast("list[str]", told.get(what, [])), *cast("list[str]", more)]))
+            token_report[what] = list(
+                dict.fromkeys([*cast("list[str]", token_report.get(what, [])), *cast("list[str]", more)])
+            )
         else:
-            told[what] = cast("int", told.get(what, 0)) + cast("int", more)
+            token_report[what] = cast("int", token_report.get(what, 0)) + cast("int", more)
 
 
 def parts_of(content: str, encoding: str) -> Iterator[tuple[str, bool]]:

@@ -17,13 +17,13 @@ class _Progress:
     """Reports to the host how far the code is, at most every `_EVERY_SECONDS`, and always that it is done."""
 
     def __init__(self) -> None:
-        self._told = -math.inf
+        self._reported_at = -math.inf
 
     def tell(self, fraction: float, message: str) -> None:
         now = clock.monotonic()
-        if fraction < 1 and 0 <= now - self._told < _EVERY_SECONDS:
+        if fraction < 1 and 0 <= now - self._reported_at < _EVERY_SECONDS:
             return
-        self._told = now
+        self._reported_at = now
         GUEST.call_host("progress", {"fraction": float(fraction), "message": message})
 
 

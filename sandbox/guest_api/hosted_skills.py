@@ -99,10 +99,10 @@ class Skill:
         version = pinned(name)
         if version is not None:
             return _skill(_name_of(self), version)
-        told = {"__name__": _name_of(self), "__doc__": getattr(_function_of(self), "__doc__", None)}
-        told |= {"name": _name_of(self), "version": _version_of(self)}
-        if name in told:
-            return told[name]
+        attributes = {"__name__": _name_of(self), "__doc__": getattr(_function_of(self), "__doc__", None)}
+        attributes |= {"name": _name_of(self), "version": _version_of(self)}
+        if name in attributes:
+            return attributes[name]
         own = _module_of(self).variables
         if isinstance(scripts := own.get("SCRIPTS"), dict) and (name in scripts or name == "folder") and name in own:
             return own[name]
@@ -212,10 +212,10 @@ def call_skill(name: str, version: int, arguments: Mapping[str, object]) -> obje
 def skill_text(key: str, path: str) -> str:
     """Return a file of the folder of a skill, by `name@version` and its path there, marked as what others wrote."""
     name, _, version = key.partition("@")
-    told = cast(
+    files = cast(
         "Mapping[str, str]", GUEST.call_host("skill_files", {"name": name, "version": int(version), "path": path})
     )
-    text = b64decode(told[path]).decode(errors="replace")
+    text = b64decode(files[path]).decode(errors="replace")
     return f"[{path} of the skill {name}, which others wrote: no word of the user.]\n\n{text}"
 
 
@@ -296,12 +296,12 @@ def _skill(name: str, version: int | None = None) -> Skill:
     skill = _LOADED.meanings.get(key)
     if skill is None:
         try:
-            told = cast("Mapping[str, Any]", GUEST.call_host("use_skill", {"name": name, "version": version}))
+            answer = cast("Mapping[str, Any]", GUEST.call_host("use_skill", {"name": name, "version": version}))
         except LookupError as error:
             asking = [*_calling.get(), *(each.version[0] for each in _LOADED.loading)]
             needed = f" The skill {asking[-1]!r} needs it." if asking else ""
             raise AttributeError(f"{error.args[0]}{needed}") from None
-        skill = _LOADED.meanings[key] = _loaded(told, pinned=version is not None)
+        skill = _LOADED.meanings[key] = _loaded(answer, pinned=version is not None)
     if _LOADED.loading:
         _LOADED.loading[-1].uses[key] = _module_of(skill)
     return skill
@@ -311,14 +311,14 @@ def _module_of(skill: Skill) -> _SkillModule:
     return _LOADED.modules[_name_of(skill), _version_of(skill)]
 
 
-def _loaded(told: Mapping[str, Any], *, pinned: bool) -> Skill:
-    name, number, entry = str(told["name"]), int(told["version"]), str(told["entry"])
-    version = name, number, str(told.get("hash", ""))
-    _LOADED.signatures[name, number] = str(told.get("signature", ""))
+def _loaded(answer: Mapping[str, Any], *, pinned: bool) -> Skill:
+    name, number, entry = str(answer["name"]), int(answer["version"]), str(answer["entry"])
+    version = name, number, str(answer.get("hash", ""))
+    _LOADED.signatures[name, number] = str(answer.get("signature", ""))
     module = _LOADED.modules.get((name, number))
     if module is None or module.version != version or not _is_meant(module):
-        module = _LOADED.modules[name, number] = _run_code(version, str(told["code"]), pinned=pinned)
-        if told.get("folder"):
+        module = _LOADED.modules[name, number] = _run_code(version, str(answer["code"]), pinned=pinned)
+        if answer.get("folder"):
             module.variables["SKILL"] = f"{name}@{number}"
     function = module.variables.get(entry)
     if not callable(function):

@@ -23,11 +23,11 @@ from ..skill_source.literals import UnknownValue
 from .written_arguments import LITERAL_CHARS_MAX, judged
 
 ROWS_MAX: Final = 1_000
-"""Different calls of one place that are told."""
+"""Different calls of one place that are reported."""
 SOURCE_CHARS_MAX: Final = 200
 """Of the text from which a value is computed."""
 _CHARS_MAX: Final = 100_000
-"""Characters of the values of one call's place that are told, about."""
+"""Approximate characters of the values of one call's place that are reported."""
 _STEPS_MAX: Final = 50_000
 _DEPTH_MAX: Final = 12
 
@@ -47,7 +47,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How a place is reached; with `more` in further ways that are not told."""
+    """How a place is reached; with `more`, also in further ways that are not listed."""
 
     ways: Sequence[Times]
     more: bool = False

@@ -126,12 +126,12 @@ def _path_of(value: object) -> Path | None:
 
 @dataclass(slots=True)
 class _CallLine:
-    """One line on which a tool is called; `told` are the calls there of which more is told."""
+    """One line on which a tool is called; `uncaught` are the calls there whose failure is not caught."""
 
     caught: bool = True
     last_line: int = 0
     certain: bool = False
-    told: list[ast.Call] = field(default_factory=list)
+    uncaught: list[ast.Call] = field(default_factory=list)
     shown: list[tuple[ast.expr, ast.Call | None]] = field(default_factory=list)
     """Each chain there that names the tool, with its call, if it is called."""
 
@@ -314,12 +314,12 @@ class SourceCalls:
         chars_left = _ARGUMENTS_CHARS_MAX
         rows: list[Json] = []
         for (line, tool), place in sorted(self._places().items(), key=lambda each: each[0])[:CALLS_MAX]:
-            told: list[Json] = []
-            for call in place.told if use is None else ():
+            calls: list[Json] = []
+            for call in place.uncaught if use is None else ():
                 known = self._known(call)
                 chars_left -= len(str(known))
                 if chars_left >= 0:
-                    told.append(known)
+                    calls.append(known)
             shown: list[Json] = []
             for chain, made in place.shown:
                 different = self._shown(chain, made)
@@ -327,7 +327,7 @@ class SourceCalls:
                 shown += different if chars_left >= 0 else [None]
             where: list[Json] = [] if use is None else [[use.key, use.line, use.certain and place.certain]]
             caught = place.caught or (use is not None and use.caught)
-            rows.append([tool, line, caught, told, place.last_line, shown, *where])
+            rows.append([tool, line, caught, calls, place.last_line, shown, *where])
         return rows
 
     def _shown(self, chain: ast.expr, call: ast.Call | None) -> list[Json]:
@@ -405,7 +405,7 @@ class SourceCalls:
                 place.certain = place.certain or id(call) in self.certain
                 place.shown.append((chain, call))
                 if call is not None and not caught and self._is_tool(chain):
-                    place.told.append(call)
+                    place.uncaught.append(call)
         return places
 
     def _is_tool(self, chain: ast.expr) -> bool:

@@ -108,8 +108,8 @@ class Turns(Generic[_T]):
     turn to become free at most, however many jobs of others wait. The jobs of one caller are served in their order,
     those that have begun before those that have not. At most `queue_max` jobs wait to begin, each for at most
     `queue_seconds`; where one more comes, it is refused, or the newest of the tenant, and in it of the caller, that has
-    more of them waiting. `refusal` says why a job may not begin now, or None where it may; what may not waits, and is
-    told that reason at its end. Belongs to one event loop.
+    more of them waiting. `refusal` says why a job may not begin now, or None where it may; what may not waits, and
+    its error gives that reason at the end. Belongs to one event loop.
     """
 
     def __init__(

@@ -237,18 +237,18 @@ class Readers:
     ) -> bytes:
         async with self._turns.turn(owner, function):
             reader = await self._reader_for(owner, once=once)
-            told: ReaderReply | None = None
+            reply: ReaderReply | None = None
             began = time.monotonic()
             try:
-                told = await reader.answered(reader_frames.request(function, data), timeout_seconds)
+                reply = await reader.answered(reader_frames.request(function, data), timeout_seconds)
             finally:
                 charge(time.monotonic() - began)
-                if told is None or told.failure is not None or once:
+                if reply is None or reply.failure is not None or once:
                     reader.end()
                 else:
                     self._keep(owner, reader)
                 self._refill_soon()
-        return _data_of(told)
+        return _data_of(reply)
 
     async def _piece(
         self, reader: _Reader, asks: Sequence[bytes], owner: Owner, timeout_seconds: float
@@ -256,9 +256,9 @@ class Readers:
         """Return the next piece of a file, None at its end, and the seconds that it took."""
         async with self._turns.turn(owner, ""):
             began = time.monotonic()
-            told = await reader.answered(asks, timeout_seconds)
-        data = _data_of(told)
-        return None if told.is_last else data, time.monotonic() - began
+            reply = await reader.answered(asks, timeout_seconds)
+        data = _data_of(reply)
+        return None if reply.is_last else data, time.monotonic() - began
 
     async def _reader_for(self, owner: Owner, *, once: bool) -> _Reader:
         if not once and (kept := self._kept.pop(owner, None)) is not None:
@@ -319,10 +319,10 @@ class Readers:
         await self._zygotes.aclose()
 
 
-def _data_of(told: ReaderReply) -> bytes:
-    if told.failure is None:
-        return told.data
-    kind, said = told.failure
+def _data_of(reply: ReaderReply) -> bytes:
+    if reply.failure is None:
+        return reply.data
+    kind, said = reply.failure
     if kind == MemoryError.__name__:
         raise ReadOverran("Reading took more memory than it may, and was ended.")
     raise ReadFailed(f"{kind}: {said}" if said else kind, kind=kind, message=said)

@@ -331,17 +331,17 @@ class Sessions:
 
         A session that `returns` is rebuilt for its next call.
         """
-        told = []
+        sentences = []
         session.ended_calls += 1
         earlier = self._endings.pop(session.name, None)
         if earlier is not None:
             session.lost = earlier
-            told.append(
+            sentences.append(
                 f"The session {shown(session.name)!r} had ended before this call: {earlier}. Its variables are gone; "
                 "this call began a new one."
             )
         if session.lost is not None:
-            outcome = _lost_name_told(outcome, shown(session.name), session.lost)
+            outcome = _with_lost_name_hint(outcome, shown(session.name), session.lost)
         if session.worker is None or session.worker.gone or (returns and outcome.status is Status.TIMEOUT):
             why = _ENDING.get(outcome.status, "its process ended")
             self._lay_down(session, why)
@@ -350,8 +350,8 @@ class Sessions:
                 if returns
                 else "Its variables are gone; the next call begins anew."
             )
-            told.append(f"The session {shown(session.name)!r} has ended: {why}. {next_call}")
-        return replace(outcome, session_ended=" ".join(told)) if told else outcome
+            sentences.append(f"The session {shown(session.name)!r} has ended: {why}. {next_call}")
+        return replace(outcome, session_ended=" ".join(sentences)) if sentences else outcome
 
     async def _run_fresh(
         self, session: _Session, job: Job, host_calls: HostCalls, seat: Seat, recorder: TraceRecorder | None
@@ -384,7 +384,7 @@ class Sessions:
             self._endings.popitem(last=False)
 
 
-def _lost_name_told(outcome: Outcome, name: str, why: str) -> Outcome:
+def _with_lost_name_hint(outcome: Outcome, name: str, why: str) -> Outcome:
     """Return the outcome; the hint of a name that is not defined mentions the session's lost variables."""
     error = outcome.error
     if error is None or error.type != "NameError":

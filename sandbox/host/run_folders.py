@@ -16,8 +16,8 @@ how fast memory can be written and files can be made; nothing takes disk faster,
 fallocate(2). No kernel bounds that for users who own nothing of the machine: project quotas and images on loop devices
 need its administrator.
 
-The folder is removed with its worker. Each is locked (flock(2)) by the process that made it, so what a killed server
-left is told from what another one uses.
+The folder is removed with its worker. Each is locked (flock(2)) by the process that made it: a folder without a lock is
+left by a killed server, one with a lock is in use.
 """
 
 from __future__ import annotations

@@ -691,10 +691,10 @@ def _ended_for(excess: str) -> tuple[Status, Failure]:
 
 
 def _with_files_lost(outcome: Outcome) -> Outcome:
-    told = "Files that the code wrote in the workspace are lost: its process did not end in time, and was killed."
+    message = "Files that the code wrote in the workspace are lost: its process did not end in time, and was killed."
     if outcome.status is not Status.OK:
-        return replace(outcome, notes={**outcome.notes, "files": told})
-    return replace(outcome, status=Status.ERROR, error=Failure("OSError", told, hint="Run it again."))
+        return replace(outcome, notes={**outcome.notes, "files": message})
+    return replace(outcome, status=Status.ERROR, error=Failure("OSError", message, hint="Run it again."))
 
 
 def _used_up(job: Job, more: str) -> Failure:

@@ -217,14 +217,14 @@ class ZygoteLauncher:
 
     def _launch(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
         """Start its process with an empty environment and no descriptors but its end of the channel, closed here."""
-        with theirs, tempfile.TemporaryFile(buffering=0) as told:
-            told.write(start_file(_search_path(self._config.isolation), self._config))
+        with theirs, tempfile.TemporaryFile(buffering=0) as input_file:
+            input_file.write(start_file(_search_path(self._config.isolation), self._config))
             return _with_deep_stack(
                 lambda: subprocess.Popen(
                     [self._python, *_boot(self._config), str(theirs.fileno())],
                     env=_environment(self._config.isolation),
                     cwd="/",
-                    stdin=told,
+                    stdin=input_file,
                     stdout=subprocess.DEVNULL,
                     stderr=self._stderr,
                     pass_fds=[theirs.fileno()],
@@ -279,7 +279,7 @@ class ZygoteLauncher:
         try:
             self._control.send(packed(PacketKind.REFRESH, number))
         except OSError:
-            self._lost()  # which all that wait are told
+            self._lost()  # all that wait get an error
 
     async def close(self) -> None:
         """End the zygote and wait until it is gone; the kernel ends its workers with it."""

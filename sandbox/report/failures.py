@@ -102,7 +102,7 @@ def describe_refusal(refusal: Refused, source: str, filename: str = SOURCE_NAME)
     What else it does not allow follows in the message, a line for each.
     """
     message = plain_names(refusal.message, MESSAGE_CHARS_MAX)
-    told = "".join(f"\n{_one_of_others(other)}" for other in refusal.others)
+    other_lines = "".join(f"\n{_one_of_others(other)}" for other in refusal.others)
     shown = None
     if refusal.line is not None:
         step = source_line(source, refusal.line)
@@ -110,7 +110,7 @@ def describe_refusal(refusal: Refused, source: str, filename: str = SOURCE_NAME)
         shown += f"{refusal.type}: {message}"
     return Failure(
         type=refusal.type,
-        message=plain_names(message + told, MESSAGE_CHARS_MAX),
+        message=plain_names(message + other_lines, MESSAGE_CHARS_MAX),
         line=refusal.line,
         hint=hints_by_type.hint_for_refusal(refusal),
         traceback=shown,

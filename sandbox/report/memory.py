@@ -64,12 +64,12 @@ def held(name: str, value: object) -> SessionVariable:
 
 def in_words(variables: tuple[SessionVariable, ...], least_bytes: int, most: int) -> str:
     """Describe the largest variables, at most `most` of them, each of `least_bytes` or more."""
-    told = []
+    descriptions = []
     for each in variables[:most]:
         if each.bytes >= least_bytes:
             extent = f"{each.kind}, {each.extent}" if each.extent else each.kind
-            told.append(f"{each.name} ({extent}, {each.bytes >> 20} MB)")
-    return ", ".join(told)
+            descriptions.append(f"{each.name} ({extent}, {each.bytes >> 20} MB)")
+    return ", ".join(descriptions)
 
 
 def _count(value: object) -> int | None:

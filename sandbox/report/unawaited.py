@@ -56,7 +56,7 @@ class Unawaited:
     def __init__(self) -> None:
         self._calls: dict[tuple[str, int | None, str], str] = {}
         """Each with the name of its file."""
-        self._told: WeakSet[CoroutineType[Any, Any, Any]] = WeakSet()
+        self._reported: WeakSet[CoroutineType[Any, Any, Any]] = WeakSet()
         self._last_given: str | None = None
         self._given = 0
 
@@ -80,8 +80,8 @@ class Unawaited:
     def notes(self, namespace: dict[str, object]) -> dict[str, str]:
         """Return the note about what was thrown away, and about what the variables in `namespace` still hold."""
         for coroutine in _held(self._newer(namespace)):
-            if coroutine not in self._told and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
-                self._told.add(coroutine)  # a session's variables stay
+            if coroutine not in self._reported and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+                self._reported.add(coroutine)  # a session's variables stay
                 self._note(coroutine)
         calls = [f"{name}(){_where(line, source)}" for name, line, source in sorted(self._calls, key=_line)]
         if not calls:

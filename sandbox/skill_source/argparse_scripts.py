@@ -181,10 +181,10 @@ def _read(call: ast.Call) -> Option | None:
     if not _FLAG.fullmatch(flag) or not name.isidentifier() or name.startswith("_") or name == ENTRY:
         return None
     positional = not flag.startswith("-")
-    remark = constant(said["help"]) if "help" in said else None
-    told = " ".join(str(remark).split()) if isinstance(remark, str) else ""
+    help_text = constant(said["help"]) if "help" in said else None
+    remark = " ".join(str(help_text).split()) if isinstance(help_text, str) else ""
     if _is_switch(action, said):
-        return _switch(name, flag, action, said, told)
+        return _switch(name, flag, action, said, remark)
     if action not in _SINGLE:
         return None
     hint = _hint(said)
@@ -201,7 +201,7 @@ def _read(call: ast.Call) -> Option | None:
     else:
         shown = repr(default)
     words = _words(name, "" if positional else flag, many=many, each=action != "store")
-    return Option(name, annotation, shown, words, positional, told)
+    return Option(name, annotation, shown, words, positional, remark)
 
 
 def _as_argparse(said: dict[str | None, ast.expr]) -> dict[str | None, ast.expr]:
@@ -229,18 +229,18 @@ def _is_switch(action: object, said: dict[str | None, ast.expr]) -> bool:
     )
 
 
-def _switch(name: str, flag: str, action: object, said: dict[str | None, ast.expr], told: str) -> Option:
+def _switch(name: str, flag: str, action: object, said: dict[str | None, ast.expr], remark: str) -> Option:
     """Return an option without a value: `--verbose`, `--no-verbose`, `-vvv`."""
     if action == "count":
-        return Option(name, "int", "0", f"_words += [{flag!r}] * {name}", False, told)
+        return Option(name, "int", "0", f"_words += [{flag!r}] * {name}", False, remark)
     if action == "store_false":
-        return Option(name, "bool", "True", f"_words += [] if {name} else [{flag!r}]", False, told)
+        return Option(name, "bool", "True", f"_words += [] if {name} else [{flag!r}]", False, remark)
     if action == "store_true":
-        return Option(name, "bool", "False", f"_words += [{flag!r}] if {name} else []", False, told)
+        return Option(name, "bool", "False", f"_words += [{flag!r}] if {name} else []", False, remark)
     default = constant(said["default"]) if "default" in said else None
     opposite = f"--no-{flag.removeprefix('--')}"
     words = f"_words += [] if {name} is None else [{flag!r} if {name} else {opposite!r}]"
-    return Option(name, "bool | None" if default is None else "bool", repr(default), words, False, told)
+    return Option(name, "bool | None" if default is None else "bool", repr(default), words, False, remark)
 
 
 def _hint(said: dict[str | None, ast.expr]) -> str:

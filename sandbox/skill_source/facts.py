@@ -158,13 +158,13 @@ def _parameters(
     reader = Reader(shapes)
     given = function.args
     takes = _taken(given)
-    told = _remarked([each for each, _default, _kind in takes], function.lineno, remarks)
+    parameter_remarks = _remarked([each for each, _default, _kind in takes], function.lineno, remarks)
     properties: dict[str, Json] = {}
     required: list[str] = []
     for each, default, _kind in takes:
         value = shapes.default(default)
         schema = _schema_of(each, reader, said, value)
-        text = reader.described(each.annotation) or said.texts.get(each.arg) or told.get(each.arg)
+        text = reader.described(each.annotation) or said.texts.get(each.arg) or parameter_remarks.get(each.arg)
         if default is not None and schema and value is None and not _admits_null(schema):
             schema = {"anyOf": [schema, {"type": "null"}]} if schema.keys() != {"type"} else _or_null(schema)
         if text:

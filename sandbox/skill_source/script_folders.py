@@ -21,7 +21,7 @@ from . import docstrings
 from .argparse_scripts import Option, has_commands, options_of, row
 from .literals import constant
 
-_TOLD_CHARS_MAX: Final = 400
+_DESCRIPTION_CHARS_MAX: Final = 400
 _OWN: Final = re.compile(r"SKILL|SCRIPTS|read|script|argv|name|version|folder|skill_\w+|v[0-9]+|_.*")
 _GUARD: Final = re.compile(r"^if\s+\(?\s*(?:__name__\s*==|['\"]__main__['\"]\s*==)", re.MULTILINE)
 _WORDS: Final = re.compile(r"\bsys\.argv\b|\bargparse\b|\bclick\b|\btyper\b")
@@ -110,11 +110,11 @@ def _head(name: str, names: Mapping[str, str]) -> str:
 
 
 def _function(name: str, path: str, tree: ast.Module) -> str:
-    told = docstrings.read(ast.get_docstring(tree)).description[:_TOLD_CHARS_MAX]
+    description = docstrings.read(ast.get_docstring(tree)).description[:_DESCRIPTION_CHARS_MAX]
     options = [each for each in _read(tree) if each.name not in {"argv", name, "SKILL", "skill_script"}]
     options = list({each.name: each for each in options}.values())
     commands = [] if not has_commands(tree) else sorted(_commands(tree))
-    told = f"{told}\n\nIts commands: {', '.join(commands)}." if commands else told
+    description = f"{description}\n\nIts commands: {', '.join(commands)}." if commands else description
     positional = [each for each in options if each.positional]
     named = [each for each in options if not each.positional]
     lines = [
@@ -123,7 +123,7 @@ def _function(name: str, path: str, tree: ast.Module) -> str:
         *(["    *,"] if options else []),
         "    argv: list[str] = [],  # words as on a command line, before all others",
         ") -> str:",
-        f"    {f'{told} Runs {path}, and returns what it prints.'.strip()!r}",
+        f"    {f'{description} Runs {path}, and returns what it prints.'.strip()!r}",
         "    _words = [*argv]",
         *(f"    {line}" for each in (*named, *positional) for line in _lines(each)),
         f"    return skill_script(SKILL, {path!r}, _words)",
@@ -143,8 +143,8 @@ def _optional(option: Option) -> Option:
     """Let the script itself say what is missing, so that `argv=["--help"]` alone is a call."""
     if option.default is not None:
         return option
-    told = f"{option.remark} (required)".strip()
-    return Option(option.name, f"{option.hint} | None", "None", option.words, option.positional, told)
+    remark = f"{option.remark} (required)".strip()
+    return Option(option.name, f"{option.hint} | None", "None", option.words, option.positional, remark)
 
 
 def _read(tree: ast.Module) -> list[Option]:

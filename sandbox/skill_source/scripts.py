@@ -154,12 +154,12 @@ def wrapped(source: str, tree: ast.Module, chosen: Sequence[Variable], required:
         del body[0]
     if sets_result:
         body = [*([] if surely else [f"{_INDENT}result = None"]), *body, f"{_INDENT}return result"]
-    told = [] if docstring is None else [lines[line - 1] for line in _span(docstring)]
-    if told:
-        told[0] = _INDENT + told[0]
+    docstring_lines = [] if docstring is None else [lines[line - 1] for line in _span(docstring)]
+    if docstring_lines:
+        docstring_lines[0] = _INDENT + docstring_lines[0]
     start = [lines[line - 1] for each in futures for line in _span(each)]
-    text = "\n".join([*start, *_head(tree, chosen, required), *told, *body, ""])
-    return text if body or told else text.rstrip("\n") + f"\n{_INDENT}pass\n"
+    text = "\n".join([*start, *_head(tree, chosen, required), *docstring_lines, *body, ""])
+    return text if body or docstring_lines else text.rstrip("\n") + f"\n{_INDENT}pass\n"
 
 
 def _head(tree: ast.Module, chosen: Sequence[Variable], required: Sequence[str]) -> list[str]:

@@ -78,7 +78,7 @@ def _answers(
     except MemoryError:
         limits.open_reserve()
         yield reader_frames.ERROR, b"MemoryError\n"
-    except Exception as error:  # noqa: BLE001 - the host is told that it failed
+    except Exception as error:  # noqa: BLE001 - the failure is reported to the host
         said = ""
         with suppress(Exception):
             said = str(error)[:_FAILED_CHARS]

@@ -249,7 +249,7 @@ class Worker:
             GUEST.sources[filename] = code
         except Refused as refusal:
             report = _report(Status.REFUSED, error=failures.describe_refusal(refusal, code, filename))
-            return report if refusal.type == "ValueError" else {**report, "refusal": _told(refusal)}
+            return report if refusal.type == "ValueError" else {**report, "refusal": _refusal_fields(refusal)}
         except BaseException as error:  # noqa: BLE001 - a parser may raise anything at hostile source
             return self._failed(error, code, filename)
         own = self._namespace
@@ -296,7 +296,9 @@ class Worker:
         """Return what was used, by what, and what would need less."""
         peak_mb = max(0, memory.peak_mb() - (self._peak_before_mb or 0))
         asking = "it asked" if failure.line is None else f"line {failure.line} asked"
-        told = f"The code used up its {self._memory_mb} MB of memory. It had taken {peak_mb} MB when {asking} for more"
+        summary = (
+            f"The code used up its {self._memory_mb} MB of memory. It had taken {peak_mb} MB when {asking} for more"
+        )
         said = f": {failure.message}" if failure.message else "."
         hints = [memory.advice_for(failure.traceback or "") or "Hold less at once."]
         with suppress(Exception):
@@ -306,7 +308,7 @@ class Worker:
         if GUEST.wider and not GUEST.full_python:
             hints.append(f'Of many numbers numpy and pandas hold a tenth of the bytes: isolation="{GUEST.wider[0]}".')
         hints.append("Or ask for more with memory_mb.")
-        return replace(failure, type="MemoryError", message=f"{told}{said}", hint=" ".join(hints))
+        return replace(failure, type="MemoryError", message=f"{summary}{said}", hint=" ".join(hints))
 
     def _encoded(self, report: dict[str, Json]) -> bytes:
         try:
@@ -314,16 +316,16 @@ class Worker:
         except MemoryError as error:
             return encode(self._failed(error, "", self._filename))
         except FrameError:
-            told = (
+            note = (
                 f"The result is larger than {FRAME_BYTES_MAX} bytes, too large to show. "
                 "Write it to a file with write_file() and read it in slices."
             )
             return encode(
-                {**report, "result": None, "notes": {"result": told}, "figures": [], "captions": [], "displayed": []}
+                {**report, "result": None, "notes": {"result": note}, "figures": [], "captions": [], "displayed": []}
             )
 
 
-def _told(refusal: Refused) -> dict[str, Json]:
+def _refusal_fields(refusal: Refused) -> dict[str, Json]:
     named = dict.fromkeys(each.module for each in (refusal, *refusal.others) if each.module is not None)
     return {"module": refusal.module, "modules": [module for module in named if len(module) <= NAME_CHARS_MAX]}
 
@@ -348,7 +350,7 @@ def _with(report: dict[str, Json], extras: RunExtras) -> dict[str, Json]:
         "tables": [asdict(table) for table in extras.tables],
         "displayed": GUEST.displayed,
     }
-    return {**report, "notes": notes, **{name: told for name, told in beside.items() if told}}
+    return {**report, "notes": notes, **{name: values for name, values in beside.items() if values}}
 
 
 def _refused_calls(code: str, names: Mapping[str, object], filename: str, within: str | None) -> dict[str, Json] | None:

@@ -274,10 +274,10 @@ def _fits(pattern: re.Pattern[str], value: object) -> bool:
 
 def _reason(error: ValidationError) -> str:
     """Return the library's message with the value, which it begins with, as "it"."""
-    told = visible(error.message)
+    message = visible(error.message)
     value = visible(repr(error.instance))
-    told = f"it{told.removeprefix(value)}" if told.startswith(f"{value} ") else told
-    return end_of(told, 2 * _SHOWN_CHARS_MAX)
+    message = f"it{message.removeprefix(value)}" if message.startswith(f"{value} ") else message
+    return end_of(message, 2 * _SHOWN_CHARS_MAX)
 
 
 def _cut(text: str) -> str:

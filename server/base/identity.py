@@ -79,9 +79,9 @@ def identity_json(identity: Identity) -> dict[str, Json]:
     }
 
 
-def identity_from(told: object) -> Identity | None:
+def identity_from(stored: object) -> Identity | None:
     """Return what `identity_json` made JSON of, without rights that this version does not know; None for all else."""
-    match told:
+    match stored:
         case {
             "tenant": str(tenant),
             "principal": str(principal),

@@ -367,7 +367,7 @@ class Settings:
     """
     data_setup: Switch = _setting(_one_of(Switch), Switch.OFF)
     """`on`: when code first asks for a package of `sealab data setup`, the server makes that environment by itself, in
-    the background, from the index that pip uses. Until then the code is refused, and told to come back.
+    the background, from the index that pip uses. Until then the code is refused, with a note to run it again later.
     """
     container_runtime: str | None = _setting(_text, None)
     """`podman`, `docker` or a path, with `:runsc` for gVisor. By default what is found."""

@@ -64,9 +64,10 @@ class WriteBehind(Generic[T]):
         those that are written together.
 
         What is `passing` is tried again after `retry_seconds`, with the same items where a commit was not heard of.
-        Those who wait are told where `tells`, given the error and since how many seconds it fails, and `lost` is told
-        what was given up, beyond `waiting_max` too (then without an error). `beside` does what else is due in the
-        thread, and returns after how many seconds it is to be called again.
+        Those who wait get the error where `tells`, called with it and the seconds for which writing has failed, returns
+        true. `lost` is called with the items that were given up, and the error; for items beyond `waiting_max` the
+        error is None. `beside` does what else is due in the thread, and returns after how many seconds it is to be
+        called again.
         """
         self._name = name
         self._write = write
@@ -225,7 +226,7 @@ class WriteBehind(Generic[T]):
             try:
                 if items:
                     self._write(items)
-            except Exception as failure:  # noqa: BLE001 - told to all who wait, and logged
+            except Exception as failure:  # noqa: BLE001 - raised to all who wait, and logged
                 error = failure
             is_passing = isinstance(error, self._passing)
             is_unheard = isinstance(error, CommitUnknown) or (is_passing and self._unheard)

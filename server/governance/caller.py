@@ -25,7 +25,7 @@ Raises `NoMoreQuestions` and `NobodyAnswers` as `Ask` does.
 """
 
 OnProgress = Callable[[float, float, str], Awaitable[None]]
-"""Told `(elapsed_seconds, timeout_seconds, what is going on)`."""
+"""Called with `(elapsed_seconds, timeout_seconds, what is going on)`."""
 
 RUNNING = "running"
 """The progress message of a run that reports nothing else."""

@@ -96,8 +96,8 @@ class AskedCall(_Model):
     @cached_property
     def key(self) -> str:
         """What a yes is kept under: the tool, and all that names parties, places and sums."""
-        told = json.dumps([self.full_name, self.naming], sort_keys=True, ensure_ascii=True)
-        return hashlib.sha256(told.encode()).hexdigest()[:32]
+        text = json.dumps([self.full_name, self.naming], sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     @cached_property
     def naming_chars(self) -> int:
@@ -221,11 +221,11 @@ class Question(_Model):
                     for at, each in enumerate(rows[0].arguments)
                     if all(row.arguments[at] == each for row in rows)
                 )
-                told = ", ".join(_argument(each) for each in rows[0].arguments if each.name in same)
+                shared = ", ".join(_argument(each) for each in rows[0].arguments if each.name in same)
                 count = (
                     "any number of" if any(row.times is None for row in rows) else sum(row.times or 0 for row in rows)
                 )
-                yield f"{named(rows[0].shown_name)}, {count} calls{f', in each {told}' if told else ''}:"
+                yield f"{named(rows[0].shown_name)}, {count} calls{f', in each {shared}' if shared else ''}:"
             for row in rows:
                 number += 1
                 yield f"{number}. {row.line(same)}{row.where}"
@@ -239,7 +239,9 @@ class Question(_Model):
     def with_texts(self, texts: Sequence[Sequence[object]]) -> Question:
         """Return the question with other texts in place of those of `texts`."""
         (plain, title), *of_calls = texts
-        calls = [_with_texts(each, told) for each, told in zip((*self.calls, *self.later), of_calls, strict=True)]
+        calls = [
+            _with_texts(each, its_texts) for each, its_texts in zip((*self.calls, *self.later), of_calls, strict=True)
+        ]
         count = len(self.calls)
         return self.changed(plain=plain, title=title, calls=tuple(calls[:count]), later=tuple(calls[count:]))
 
@@ -272,9 +274,9 @@ class Reply(_Model):
     refused: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, told: Mapping[str, object]) -> Reply:
-        """Return what `told` made JSON of, whatever else stands there."""
-        return cls.model_validate({name: told[name] for name in cls.model_fields if name in told})
+    def of(cls, fields: Mapping[str, object]) -> Reply:
+        """Return the reply that `as_json` made these fields of; other fields are ignored."""
+        return cls.model_validate({name: fields[name] for name in cls.model_fields if name in fields})
 
     def as_json(self) -> dict[str, object]:
         """Return it as JSON."""
@@ -298,8 +300,8 @@ def _texts(call: AskedCall) -> list[object]:
 
 def _with_texts(call: AskedCall, texts: Sequence[object]) -> AskedCall:
     arguments: list[AskedArgument] = []
-    for each, told in zip(call.arguments, texts, strict=True):
-        values, computed = cast("tuple[list[object] | None, str | None]", told)
+    for each, pair in zip(call.arguments, texts, strict=True):
+        values, computed = cast("tuple[list[object] | None, str | None]", pair)
         changed: dict[str, object] = {} if values is None else {"value": values[0], "others": tuple(values[1:])}
         arguments.append(each.changed(**changed, computed=computed))
     return call.changed(arguments=tuple(arguments))

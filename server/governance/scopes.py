@@ -3,7 +3,7 @@
 A security boundary: two callers that must not read each other's tokens or runs must get two scopes. Over the standard
 streams there is one caller, who started the process: the scope is the home's, as for the command line. Over HTTP a
 caller is known by its identity where the server authenticates, else by the credentials that it sends, else by its MCP
-session; callers that send neither cannot be told apart, and share one scope that is not the home's.
+session; callers that send neither cannot be distinguished, and share one scope that is not the home's.
 
 A scope of a session alone ends with it, since it cannot be named again: what the vault keeps for it is brief.
 
@@ -67,12 +67,12 @@ def owner_of(ctx: ServerRequestContext[Any, Any]) -> Owner:
     return Owner("" if identity is None else identity.tenant, scope_of(ctx))
 
 
-def kept_identity(told: object, scope: str) -> Identity:
+def kept_identity(stored: object, scope: str) -> Identity:
     """Return whose a run is that was kept with its scope; one that goes on has the rights that it began with.
 
     A run of which no identity can be read has no rights.
     """
-    return identity_from(told) or Identity(DEFAULT_TENANT, scope.removeprefix(_PRINCIPAL), frozenset())
+    return identity_from(stored) or Identity(DEFAULT_TENANT, scope.removeprefix(_PRINCIPAL), frozenset())
 
 
 def _identity_of(ctx: ServerRequestContext[Any, Any]) -> Identity | None:

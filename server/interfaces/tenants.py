@@ -224,10 +224,10 @@ class Tenants(Generic[S]):
                     await _end_requests(entry)
             finally:
                 lock.release()
-        except BaseException as error:  # noqa: BLE001 - whoever waits for it is told, whatever it is
+        except BaseException as error:  # noqa: BLE001 - whoever waits for it gets it, whatever it is
             if not entry.ready.done():
                 entry.ready.set_exception(error if isinstance(error, Exception) else TenantsBusy("It was ended."))
-                entry.ready.exception()  # whoever waits for it is told; perhaps nobody does
+                entry.ready.exception()  # whoever waits for it gets it; perhaps nobody does
                 if not isinstance(error, KNOWN_ERRORS):
                     _LOG.exception("The tenant %s could not be opened.", entry.tenant)
                 return

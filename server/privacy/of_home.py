@@ -28,12 +28,12 @@ def privacy_of(
     *,
     durable: bool = False,
     policy: Decider = NO_POLICY,
-    told: OnTypes | None = None,
+    on_types: OnTypes | None = None,
     operators: Callable[[], Database] | None = None,
     key: Callable[[], bytes] | None = None,
     detectors: Detectors | None = None,
 ) -> Privacy:
-    """Return what hides values of a home, whose database it is; `durable`, `policy` and `told` are as for `Privacy`.
+    """Return what hides values of a home with this database; `durable`, `policy` and `on_types` are as for `Privacy`.
 
     `detectors` are those of the operator, where this is a tenant of the same server. `operators` is the operator's
     database where this process has it open: a file must not be opened twice, since to close it once ends the locks of
@@ -44,7 +44,14 @@ def privacy_of(
         of_operators = key or partial(_operators_key, settings, Home(home.operators), operators)
         vault = TenantVault(home.tenant, home.operators, of_operators)
     return Privacy(
-        settings, home.root, database, durable=durable, policy=policy, told=told, tenant=vault, detectors=detectors
+        settings,
+        home.root,
+        database,
+        durable=durable,
+        policy=policy,
+        on_types=on_types,
+        tenant=vault,
+        detectors=detectors,
     )
 
 

@@ -104,7 +104,7 @@ class Privacy:
         durable: bool = False,
         policy: Decider = NO_POLICY,
         tenant: TenantVault | None = None,
-        told: OnTypes | None = None,
+        on_types: OnTypes | None = None,
         detectors: Detectors | None = None,
     ) -> None:
         """Make it; with `durable`, for texts that are thrown away once hidden, no power cut loses a token.
@@ -112,7 +112,7 @@ class Privacy:
         `policy` says of each caller which types may be restored where.
         Otherwise, where the vault is a file, one may take along the tokens of the last half second (`AuditNotes`).
         That of a `tenant` has a key derived from the operator's, whose file of recognizers it uses.
-        `told` is told of what is noted in the audit. `detectors` are those of another, which has the same settings.
+        `on_types` is called with what is noted in the audit. `detectors` are those of another with the same settings.
         """
         self.policy = policy
         self._operators = home if tenant is None else tenant.operators_home
@@ -137,7 +137,7 @@ class Privacy:
         self._sanitizer: Sanitizer | None = None
         self._guesses = Brake(GUESSES_MAX, GUESSES_SECONDS)
         self._trials = Brake(TRIALS_MAX, TRIALS_SECONDS, grows=True)
-        self._notes = AuditNotes(self.vault, told)
+        self._notes = AuditNotes(self.vault, on_types)
         self._links = RecordLinks(self.vault)
         self._brief: dict[str, None] = {}
         self._forgets: Callable[[str], bool] = lambda _scope: True
@@ -275,7 +275,7 @@ class Privacy:
     ) -> FileText:
         """Return a text as the file `name` gets it: with values in for its tokens, or as it is. Raises as `restored`.
 
-        Tokens that are kept are not looked up: which of them the vault holds is not told. Tokens that stand for no
+        Tokens that are kept are not looked up: which of them the vault holds is not revealed. Tokens that stand for no
         value are refused unless `allows_unknown`.
         """
         if keeps_tokens:
@@ -580,13 +580,13 @@ def _unfit(restored: Restored) -> RequestRefused:
     )
 
 
-_TOLD_MAX = 5
+_SHOWN_MAX = 5
 
 
 def some(things: Sequence[str]) -> str:
     """Return the first of some things, and how many more there are."""
-    more = len(things) - _TOLD_MAX
-    return ", ".join([*things[:_TOLD_MAX], *([f"{more} more"] if more > 0 else [])])
+    more = len(things) - _SHOWN_MAX
+    return ", ".join([*things[:_SHOWN_MAX], *([f"{more} more"] if more > 0 else [])])
 
 
 def stand(things: Sequence[str]) -> str:

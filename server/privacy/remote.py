@@ -45,15 +45,15 @@ class RemoteDetector:
 
     def find_leaves(self, leaves: Sequence[KeyedText]) -> list[list[Finding]]:
         """Return the findings of each leaf; see `Detector.find_leaves`. Raises `DetectionFailed`, `HostWorkRefused`."""
-        told = self._asked(LEAVES, [[list(leaf.path), leaf.text] for leaf in leaves])
+        reply = self._asked(LEAVES, [[list(leaf.path), leaf.text] for leaf in leaves])
         with _judging():
-            return [_findings(each, len(leaf.text)) for each, leaf in zip(told, leaves, strict=True)]
+            return [_findings(each, len(leaf.text)) for each, leaf in zip(reply, leaves, strict=True)]
 
     def find_column(self, path: tuple[str, ...], texts: Sequence[str], headings: Sequence[str] = ()) -> TableFindings:
         """Return what is personal in cells of a column; see `Detector.find_column`. Raises as `find_leaves`."""
-        told = self._asked(COLUMN, [list(path), list(texts), list(headings)])
+        reply = self._asked(COLUMN, [list(path), list(texts), list(headings)])
         with _judging():
-            whole, within = told
+            whole, within = reply
             found = TableFindings()
             for kind, numbers in whole.items():
                 found.whole[_type(kind)] = [texts[_place(number, len(texts) - 1)] for number in numbers]
@@ -149,9 +149,9 @@ def _judging() -> Iterator[None]:
         ) from None
 
 
-def _findings(told: Sequence[Any], length: int) -> list[Finding]:
+def _findings(rows: Sequence[Any], length: int) -> list[Finding]:
     found = []
-    for start, end, kind, score in told:
+    for start, end, kind, score in rows:
         if _place(start, length) >= _place(end, length):
             raise ValueError
         if not isinstance(score, int | float) or not math.isfinite(score):

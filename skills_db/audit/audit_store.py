@@ -96,10 +96,10 @@ class AuditStore:
         expected: Mapping[str, object] = self._columns_of(before)
         for _ in range(2):
             head = self._chained(before, rows)
-            told = {f"was_{name}": value for name, value in expected.items()}
-            told |= {f"head_{name}": value for name, value in self._columns_of(head).items()}
-            told |= {name: [row[name] for row in rows] for name in _LINE_COLUMNS}
-            row = _present(connection.execute(_ADD_BEHIND, told).mappings().one_or_none())
+            parameters = {f"was_{name}": value for name, value in expected.items()}
+            parameters |= {f"head_{name}": value for name, value in self._columns_of(head).items()}
+            parameters |= {name: [row[name] for row in rows] for name in _LINE_COLUMNS}
+            row = _present(connection.execute(_ADD_BEHIND, parameters).mappings().one_or_none())
             if row.pop("has_moved"):
                 return head
             before, expected = self._checked(row), {name: row[name] for name in expected}

@@ -78,7 +78,7 @@ class StoredReply:
 
 @dataclass(frozen=True, slots=True)
 class BackgroundState:
-    """How far a background run is: `report` is there once it has ended, `progress` where it told any.
+    """How far a background run is: `report` is there once it has ended, `progress` where it reported any.
 
     Times are in seconds since 1970.
     """
@@ -228,7 +228,7 @@ class BackgroundStore:
         An owner with `most` under way gets no further one.
         """
         now = self._database.now()
-        self._histories.are_told()
+        self._histories.are_known()
         self._settle_seconds = lease_seconds
         of_owners = (
             sa.select(_RUN.owner, sa.func.count().label("runs"))
@@ -388,17 +388,17 @@ class BackgroundStore:
         if row.status == ENDED and row.sealed_report is None:
             raise JournalErased(run_id)
 
-        def told(part: str) -> StoredObject | None:
+        def opened_part(part: str) -> StoredObject | None:
             sealed = getattr(row, f"sealed_{part}")
             return None if sealed is None else self._opened(row.owner, run_id, part, sealed)
 
-        answers = told(_ANSWERS) or {"answers": []}
+        answers = opened_part(_ANSWERS) or {"answers": []}
         return replace(
             _in_clear(row),
-            progress=told(_PROGRESS),
-            report=told(_REPORT),
+            progress=opened_part(_PROGRESS),
+            report=opened_part(_REPORT),
             questions=row.questions,
-            question=told(_QUESTION),
+            question=opened_part(_QUESTION),
             answers=tuple(StoredReply(**each) for each in cast("list[dict[str, Any]]", answers["answers"])),
         )
 
@@ -463,8 +463,8 @@ class BackgroundStore:
         values = {"status": RUNNING, "begins": begins, "leased_by": self._process}
         return connection.execute(sa.update(BACKGROUND).where(*lost).values(values)).rowcount > 0
 
-    def _sealed(self, owner: str, run_id: str, part: str, told: StoredObject) -> bytes:
-        return self._keys.sealed(owner, run_id, f"background {part}", 0, json.dumps(told).encode("ascii"))
+    def _sealed(self, owner: str, run_id: str, part: str, content: StoredObject) -> bytes:
+        return self._keys.sealed(owner, run_id, f"background {part}", 0, json.dumps(content).encode("ascii"))
 
     def _opened(self, owner: str, run_id: str, part: str, sealed: bytes) -> StoredObject:
         return opened(self._keys, owner, run_id, part, sealed)

@@ -1,8 +1,8 @@
 """Erases journals and background runs, so that nothing of them is left but that they were erased.
 
 A journal with a part taken out could not be run again: so it goes whole. Its row stays, with the status `erased`, its
-times and its place in its session. Whoever asks for the run is so told why there is nothing, and a session that needs
-the program ends instead of being rebuilt without it.
+times and its place in its session. A request for the run is refused with that reason, and a session that needs the
+program ends instead of being rebuilt without it.
 
 A process may be at work on the run. The number of its next piece is taken, so the database refuses what it writes.
 """

@@ -217,11 +217,13 @@ class JournalStore:
         run = self._summary(row)
         if [number for number, _ in pieces] != list(range(row.pieces or len(pieces))):
             raise _damaged(run_id, "pieces of it are missing")
-        told, _, header = self._opened(row, _HEADER, 0, row.sealed_header).partition(_NEW_LINE)
+        context_json, _, header = self._opened(row, _HEADER, 0, row.sealed_header).partition(_NEW_LINE)
         records = tuple(self._records(row, pieces))
         if run.ended is None:
             run = replace(run, tools=tools_called(records))
-        return StoredJournal(run, json.loads(told)["scope"], json.loads(header), records, len(pieces), row.after)
+        return StoredJournal(
+            run, json.loads(context_json)["scope"], json.loads(header), records, len(pieces), row.after
+        )
 
     def take_over(self, run_id: str, process: str, seconds: float, *, scope: str | None = None) -> StoredJournal:
         """Take a run that was cut, and return its journal as it then is; its lease is the process's for `seconds`.
@@ -425,9 +427,9 @@ class JournalStore:
         if change.begin is not None:
             row |= self._begun(change.begin, owner)
         if end is not None:
-            told = {name: getattr(end, name) for name in ("tools", "incomplete", "status", "reason", "times")}
+            fields = {name: getattr(end, name) for name in ("tools", "incomplete", "status", "reason", "times")}
             row |= {"status": end.status, "ended": end.ended, "isolation": end.isolation}
-            row["sealed_end"] = sealed(owner, run_id, _END, pieces, _json(told))
+            row["sealed_end"] = sealed(owner, run_id, _END, pieces, _json(fields))
         row["bytes"] = sum(len(row.get(part) or b"") for part in ("sealed", "sealed_header", "sealed_end"))
         return row
 
@@ -474,13 +476,13 @@ class JournalStore:
                 raise _damaged(row.run_id, "its status was changed")
         elif row.status != RUNNING:
             raise _damaged(row.run_id, "its end is missing")
-        told = json.loads(self._opened(row, _HEADER, 0, row.sealed_header).partition(_NEW_LINE)[0])
+        context = json.loads(self._opened(row, _HEADER, 0, row.sealed_header).partition(_NEW_LINE)[0])
         return replace(
             _unread(row, CUT if row.ended is None and row.leased_until < self._database.now() else row.status),
-            session=told["session"],
+            session=context["session"],
             tools=end.get("tools", {}),
             incomplete=end.get("incomplete"),
-            scope=told["scope"],
+            scope=context["scope"],
             reason=end.get("reason"),
             times=end.get("times", {}),
         )

@@ -20,7 +20,7 @@ QUEUED, RUNNING, WAITING, ENDED = "queued", "running", "waiting", "ended"
 CUT = "cut"
 """The status of a run whose lease is over without an end: its server went down, or could not write it."""
 ERASED = "erased"
-"""The status of a run whose journal was erased, since it told of a person."""
+"""The status of a run whose journal was erased, since it held data of a person."""
 
 _HEAD = struct.Struct(">BI")
 _LINE_CHARS = 100
@@ -85,12 +85,12 @@ def tools_called(records: Iterable[Record]) -> dict[str, dict[str, int]]:
     for each in records:
         if each.kind not in {RecordKind.INTENT, RecordKind.OUTCOME}:
             continue
-        told = each.value
-        number, arguments = told["n"], told.get("arguments")
-        if told.get("name") == _CALL_TOOL and isinstance(arguments, Mapping):
+        fields = each.value
+        number, arguments = fields["n"], fields.get("arguments")
+        if fields.get("name") == _CALL_TOOL and isinstance(arguments, Mapping):
             called[number] = str(arguments.get("name"))
         if each.kind is RecordKind.OUTCOME:
-            ended[number] = "failed" if "error" in told else "done"
+            ended[number] = "failed" if "error" in fields else "done"
     tools: dict[str, dict[str, int]] = {}
     for number, tool in called.items():
         counts, how = tools.setdefault(tool, {"done": 0, "failed": 0}), ended.get(number, "unknown")

@@ -26,7 +26,7 @@ _PART = "schedule"
 
 @dataclass(frozen=True, slots=True)
 class StoredSchedule:
-    """One schedule. `told` is what it was added with, None where that was changed or is damaged.
+    """One schedule. `definition` is what it was added with, None where that was changed or is damaged.
 
     Times are in seconds since 1970. Without `next_time` it is paused. `last_run` is judged once that run has ended;
     `failures` were the last runs in a row, `attempt` counts the retries of the last time.
@@ -34,7 +34,7 @@ class StoredSchedule:
 
     name: str
     owner: str
-    told: Mapping[str, object] | None
+    definition: Mapping[str, object] | None
     next_time: float | None
     fired: float | None
     last_run: str | None
@@ -56,7 +56,7 @@ class ScheduleStore:
         self,
         name: str,
         scope: str,
-        told: Mapping[str, object],
+        definition: Mapping[str, object],
         next_time: float,
         *,
         before: StoredSchedule | None,
@@ -72,7 +72,7 @@ class ScheduleStore:
         row = {
             "owner": owner,
             "next_time": next_time,
-            "sealed": self._keys.sealed(owner, name, _PART, 0, json.dumps(told).encode("ascii")),
+            "sealed": self._keys.sealed(owner, name, _PART, 0, json.dumps(definition).encode("ascii")),
             **_RESTED,
         }
         others = sa.select(sa.func.count()).where(_COLUMNS.name != name)
@@ -134,28 +134,32 @@ class ScheduleStore:
     def _require(self, connection: Connection, name: str, *expected: StoredSchedule | None) -> bool:
         """Return whether there is one of a name. Raises `ScheduleMoved` where it says what none of those says."""
         row = connection.execute(sa.select(SCHEDULE).where(_COLUMNS.name == name).with_for_update()).one_or_none()
-        found = None if row is None else self._told(row)
-        if (found and (found.owner, found.told)) not in [each and (each.owner, each.told) for each in expected]:
+        found = None if row is None else self._schedule(row)
+        if (found and (found.owner, found.definition)) not in [
+            each and (each.owner, each.definition) for each in expected
+        ]:
             raise _moved()
         return found is not None
 
     def forget(self, holds: Callable[[object], bool] | None, owner: str | None) -> None:
         """Remove those of an owner, or of all, which `holds` says hold something or that cannot be read."""
         for each in self._those(*(() if owner is None else (_COLUMNS.owner == owner,))):
-            if holds is None or each.told is None or holds(each.told):
+            if holds is None or each.definition is None or holds(each.definition):
                 self.remove(each)
 
     def _those(self, *which: sa.ColumnElement[bool]) -> list[StoredSchedule]:
         with self._database.read() as connection:
-            return list(map(self._told, connection.execute(sa.select(SCHEDULE).where(*which).order_by(_COLUMNS.name))))
+            return list(
+                map(self._schedule, connection.execute(sa.select(SCHEDULE).where(*which).order_by(_COLUMNS.name)))
+            )
 
-    def _told(self, row: Row) -> StoredSchedule:
+    def _schedule(self, row: Row) -> StoredSchedule:
         parts = row._asdict()
         try:
-            told = json.loads(self._keys.opened(row.owner, row.name, _PART, 0, parts.pop("sealed")))
+            definition = json.loads(self._keys.opened(row.owner, row.name, _PART, 0, parts.pop("sealed")))
         except SealBroken:
-            told = None
-        return StoredSchedule(**parts | {"told": told, "judged": bool(row.judged)})
+            definition = None
+        return StoredSchedule(**parts | {"definition": definition, "judged": bool(row.judged)})
 
     def _unchanged(self, schedule: StoredSchedule) -> sa.Update:
         """Return the change of a schedule under the condition that it is as it was read."""

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _IN_RECOVERY = "55000"
 _NEVER = frozenset({"0A", "42"})
 """Classes of SQLSTATE: the function is not supported, may not be called, or is not there."""
-UNTOLD = ""
-"""The history of a database that does not tell it."""
+UNKNOWN = ""
+"""The history of a database that does not report it."""
 
 
 class Histories:
@@ -33,17 +33,17 @@ class Histories:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._is_told: bool | None = False if database.is_file else None
+        self._is_known: bool | None = False if database.is_file else None
 
     def note(self) -> None:
         """Register the present history; the first one that a database has is settled from its beginning."""
-        if self.are_told():
+        if self.are_known():
             with self._database.transaction(durable=False) as connection:
                 self.settled(connection, 0)
 
     def settled(self, connection: Connection, seconds: float) -> bool:
-        """Return within a transaction, before which `are_told` was asked, whether a history began so long ago."""
-        if self._is_told is False:
+        """Return within a transaction, before which `are_known` was asked, whether a history began so long ago."""
+        if self._is_known is False:
             return True
         history, age = connection.execute(sa.select(PRESENT, AGE)).one()
         if age is None:
@@ -52,14 +52,14 @@ class Histories:
             age = connection.execute(sa.select(AGE)).scalar_one()
         return float(age) >= seconds
 
-    def are_told(self) -> bool:
-        """Return whether the database tells its history. Raises `DatabaseUnavailable`, also for a standby."""
-        if self._is_told is None:
+    def are_known(self) -> bool:
+        """Return whether the database reports its history. Raises `DatabaseUnavailable`, also for a standby."""
+        if self._is_known is None:
             with self._database.read() as connection:
-                self._is_told = self._tell(connection)
-        return self._is_told
+                self._is_known = self._reports(connection)
+        return self._is_known
 
-    def _tell(self, connection: Connection) -> bool:
+    def _reports(self, connection: Connection) -> bool:
         try:
             connection.execute(sa.select(PRESENT)).scalar_one()
         except DBAPIError as error:
@@ -79,6 +79,6 @@ PRESENT = sa.literal_column(
     "(SELECT system_identifier || ' ' || left(pg_walfile_name(pg_current_wal_lsn()), 8) FROM pg_control_system())",
     sa.Text,
 )
-"""The present history in SQL, of a database of which `Histories.are_told` holds."""
+"""The present history in SQL, of a database of which `Histories.are_known` holds."""
 AGE = sa.select(CLOCK - HISTORY.c.since).where(HISTORY.c.history == PRESENT).scalar_subquery()
 """For how many seconds it is the present one; NULL where nobody has noted it."""

@@ -56,9 +56,9 @@ class SignInKeys:
     def _mark(self, kind: str, said: str) -> str:
         return self._hash(f"{kind} marks", said)[:_MARK_CHARS]
 
-    def sealed(self, owner: str, part: str, told: StoredTokens) -> bytes:
+    def sealed(self, owner: str, part: str, tokens: StoredTokens) -> bytes:
         """Encrypt a part of what is kept for an owner."""
-        return self._seal.sealed(json.dumps(told).encode(), _bound(owner, part))
+        return self._seal.sealed(json.dumps(tokens).encode(), _bound(owner, part))
 
     def opened(self, owner: str, part: str, sealed: bytes) -> StoredTokens:
         """Decrypt what was sealed as that part for that owner. Raises `SealBroken`."""

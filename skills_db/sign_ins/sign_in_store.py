@@ -32,10 +32,10 @@ _TOKENS = "tokens"
 
 @dataclass(frozen=True, slots=True)
 class StoredSignIn:
-    """What a sign-in gave; `version` counts how often it was replaced or renewed. `told` is left out of logs."""
+    """What a sign-in gave; `version` counts how often it was replaced or renewed. `tokens` are left out of logs."""
 
     version: int
-    told: StoredTokens
+    tokens: StoredTokens
 
     def __repr__(self) -> str:
         return f"StoredSignIn(version={self.version})"
@@ -57,15 +57,15 @@ class SignInStore:
             row = connection.execute(sa.select(SIGN_IN).where(_KEPT.owner == owner)).one_or_none()
         return None if row is None else StoredSignIn(row.version, self._opened(owner, row.sealed, server))
 
-    def put(self, person: str, server: str, told: StoredTokens) -> None:
+    def put(self, person: str, server: str, tokens: StoredTokens) -> None:
         """Keep what a sign-in gave, in the place of an earlier one. Once it returns, it survives a crash."""
-        row = self._row(person, server, told)
+        row = self._row(person, server, tokens)
         values = {name: row[name] for name in ("changed", "sealed", *NOBODYS)} | {"version": _KEPT.version + 1}
         put = insert(SIGN_IN).values(row).on_conflict_do_update(index_elements=["owner"], set_=values)
         with self._database.transaction() as connection:
             connection.execute(put)
 
-    def _row(self, person: str, server: str, told: StoredTokens) -> dict[str, object]:
+    def _row(self, person: str, server: str, tokens: StoredTokens) -> dict[str, object]:
         owner = self.keys.owner(person, server)
         return {
             **NOBODYS,
@@ -73,7 +73,7 @@ class SignInStore:
             "person": self.keys.person(person),
             "version": 1,
             "changed": time.time(),
-            "sealed": self.keys.sealed(owner, _TOKENS, told),
+            "sealed": self.keys.sealed(owner, _TOKENS, tokens),
         }
 
     def lease(self, person: str, server: str, version: int, process: str, seconds: float) -> bool:
@@ -83,9 +83,9 @@ class SignInStore:
         with self._database.transaction() as connection:
             return connection.execute(free.values(taken(process, now + seconds))).rowcount > 0
 
-    def renew(self, person: str, server: str, version: int, process: str, told: StoredTokens) -> bool:
+    def renew(self, person: str, server: str, version: int, process: str, tokens: StoredTokens) -> bool:
         """Keep what a renewal gave; False where the sign-in was revoked or replaced meanwhile: then nothing is kept."""
-        values = self._row(person, server, told) | {"version": version + 1}
+        values = self._row(person, server, tokens) | {"version": version + 1}
         held = sa.update(SIGN_IN).where(*self._is_version(person, server, version), _LEASE.is_of(process))
         with self._database.transaction() as connection:
             return connection.execute(held.values(values)).rowcount > 0

@@ -329,7 +329,7 @@ FIXED_BY = {
     "a name in a path": "workspace.names:COMPONENT_BYTES_MAX",
     "folders in each other": "workspace.names:DEPTH_MAX",
     "code, and tests, each": "skills_db.content:TEXT_MAX_BYTES",
-    "a description, or a signature": "skills_db.content:TOLD_MAX_CHARS",
+    "a description, or a signature": "skills_db.content:LISTED_MAX_CHARS",
     "its description in lists and searches": "server.use_cases.skills.search:ABOUT_CHARS_MAX",
     "a name": "skills_db.content:NAME_MAX_CHARS",
     "tags": "skills_db.content:TAGS_MAX",

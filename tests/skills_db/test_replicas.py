@@ -149,7 +149,7 @@ def test_a_session_that_was_given_to_another_is_not_entered_again(store: Replica
 
 def test_the_first_history_of_a_database_is_settled_and_each_later_one_once_it_has_lasted(shared: Database) -> None:
     histories = Histories(shared)
-    assert histories.are_told()
+    assert histories.are_known()
     histories.note()
     with shared.transaction() as session:
         assert histories.settled(session, LONG)
@@ -176,9 +176,9 @@ def test_a_history_that_may_not_be_told_counts_as_none_and_one_that_cannot_be_to
         histories = Histories(database)
         if then is None:
             with pytest.raises(DatabaseUnavailable, match="standby"):
-                histories.are_told()
+                histories.are_known()
         else:
-            assert histories.are_told() is then
+            assert histories.are_known() is then
         with shared.transaction() as session:
             session.execute(sa.text("DROP FUNCTION public.pg_current_wal_lsn()"))
-        assert histories.are_told() is (then is None)
+        assert histories.are_known() is (then is None)

@@ -1,1 +1,1 @@
-"""Says what a tool is: signatures, details, examples, stubs, and the types that were learned."""
+"""Describes tools: signatures, details, examples, stubs, and the types that were learned."""

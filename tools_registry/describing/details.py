@@ -53,7 +53,7 @@ class Describer:
     catalog: Catalog
     learned: AnswerShapes | None = None
     asks: Callable[[Tool], bool] = lambda _tool: False
-    """Says whether a user is asked before a call of a tool."""
+    """Returns whether a user is asked before a call of a tool."""
 
     def describe(self, tool: Tool, level: DetailLevel = DetailLevel.FULL) -> dict[str, Json]:
         """Return `name server category`, and per level `description arguments returns`, `description signature` or all.
@@ -64,19 +64,19 @@ class Describer:
         At `full`: name, server, category, description, input_schema, output_schema, annotations, signature, example,
         and use_cases where there are any.
         """
-        told: dict[str, Json] = {"name": tool.name, "server": tool.server, "category": tool.category}
+        described: dict[str, Json] = {"name": tool.name, "server": tool.server, "category": tool.category}
         asks: dict[str, Json] = {"needs_approval": True} if self.asks(tool) else {}
         match level:
             case DetailLevel.NAME:
-                return told | asks
+                return described | asks
             case DetailLevel.SUMMARY:
-                told |= {"description": first_sentence(tool.description), "arguments": argument_names(tool)}
+                described |= {"description": first_sentence(tool.description), "arguments": argument_names(tool)}
                 known = self.returns(tool, _SUMMARY_RETURN_CHARS_MAX)
-                return told | ({"returns": known} if known else {}) | asks
+                return described | ({"returns": known} if known else {}) | asks
             case DetailLevel.SIGNATURE:
-                return told | {"description": first_sentence(tool.description), "signature": self.signature(tool)}
+                return described | {"description": first_sentence(tool.description), "signature": self.signature(tool)}
             case DetailLevel.FULL:
-                told |= {
+                described |= {
                     "description": tool.description,
                     "input_schema": _plain(tool.input_schema),
                     "output_schema": _plain(tool.output_schema),
@@ -84,7 +84,7 @@ class Describer:
                     "signature": self.signature(tool),
                     "example": example_call(tool, self.call(tool)),
                 }
-                return told | ({"use_cases": list(tool.use_cases)} if tool.use_cases else {})
+                return described | ({"use_cases": list(tool.use_cases)} if tool.use_cases else {})
 
     def call(self, tool: Tool) -> str:
         """Return how code names a tool: `tools.<server>.<tool>`."""

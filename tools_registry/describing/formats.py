@@ -1,4 +1,4 @@
-"""Says how texts among a tool's arguments have to be written: dates, times, addresses.
+"""Describes how texts among a tool's arguments have to be written: dates, times, addresses.
 
 A server's own words never get through: a format of the schema is looked up, and of a description only patterns such as
 `YYYY-MM-DD` are kept. Source: JSON Schema 2020-12 Validation, section 7.3.

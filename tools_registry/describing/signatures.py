@@ -226,9 +226,9 @@ def _returned(tool: Tool, learned: LearnedShape | None) -> tuple[str, str]:
     return f" -> {written}", f"{seen}; {_VARIES}" if learned.varies else seen
 
 
-def tells_returns(told: str) -> bool:
+def tells_returns(signature: str) -> bool:
     """Return whether a signature, or a return type, says what code gets."""
-    return KEYS_UNKNOWN not in told and f" -> {UNKNOWN}" not in told
+    return KEYS_UNKNOWN not in signature and f" -> {UNKNOWN}" not in signature
 
 
 def says_keys(shape: Shape) -> bool:

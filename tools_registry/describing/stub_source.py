@@ -203,12 +203,12 @@ class _Source:
 
     def _about(self, parameters: tuple[Parameter, ...]) -> str:
         parts = [self.tool.description or f"Call {self.tool.name}."]
-        told = [f"{each.alias}: {' '.join(each.description.split())}" for each in parameters if each.description]
+        described = [f"{each.alias}: {' '.join(each.description.split())}" for each in parameters if each.description]
         renamed = [f"{each.alias} stands for {each.name}." for each in parameters if each.alias != each.name]
         if self.asks:
             parts.append(f"A call {NEEDS_APPROVAL}.")
-        if told:
-            parts.append("Args:\n" + "\n".join(textwrap.indent(_wrapped(each), "    ") for each in told))
+        if described:
+            parts.append("Args:\n" + "\n".join(textwrap.indent(_wrapped(each), "    ") for each in described))
         if renamed:
             parts.append("\n".join(renamed))
         return "\n\n".join(parts)

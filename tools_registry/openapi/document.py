@@ -227,10 +227,10 @@ async def _fetched(config: ServerConfig, client: httpx2.AsyncClient) -> bytes:
     return answer.body
 
 
-def _unusable(config: ServerConfig, told: str) -> ConnectFailed:
-    """Return the error for a document that cannot be used; what is `told` names where it lies, for the operator."""
+def _unusable(config: ServerConfig, for_operator: str) -> ConnectFailed:
+    """Return the error for a document that cannot be used; `for_operator` names its address or path."""
     message = f"The OpenAPI document of the server {config.name!r} cannot be used. See {test_of(config.name)}."
-    return ConnectFailed(message, for_operator=told)
+    return ConnectFailed(message, for_operator=for_operator)
 
 
 def _shown(address: str) -> str:

@@ -1,4 +1,4 @@
-"""Says what an operation returns: the schema of its successful answers, as the output schema of a tool.
+"""Reads what an operation returns: the schema of its successful answers, as the output schema of a tool.
 
 The value stands in `{"result": …}`, whatever it is, since the structured content of MCP has to be an object. The schema
 is for signatures and stubs: documents are less exact than services, so no answer is refused by it.

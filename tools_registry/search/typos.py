@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 # From this length on, two edits still leave enough of a word to know it by.
 LONG_WORD = 8
-# A word of three letters may have lost its fourth; it is like too many others to be told from them otherwise.
+# A word of three letters may have lost its fourth; any other edit would match too many words.
 SHORTEST_WORD = 3
 MOST_CORRECTIONS = 3
 

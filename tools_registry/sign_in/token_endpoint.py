@@ -132,7 +132,7 @@ async def code_redeemed(client: httpx2.AsyncClient, pending: Pending, code: str)
 async def renewed(client: httpx2.AsyncClient, granted: Granted) -> Granted:
     """Renew a sign-in (RFC 6749, section 6).
 
-    Raises `SignInNeeded` where it is over, and `SignInFailed` where that cannot be told now.
+    Raises `SignInNeeded` where it is over, and `SignInFailed` where that cannot be determined now.
     """
     if not granted.tokens.refresh_token:
         raise SignInNeeded("The sign-in is over, and cannot be renewed. Sign in again.")
@@ -242,17 +242,17 @@ def _request(endpoint: str, form: Mapping[str, str], credentials: tuple[str, str
 def error_code(body: bytes) -> str:
     """Return the error code of an answer (RFC 6749, section 5.2); of what else an issuer says nothing is shown."""
     try:
-        told = json.loads(body)
+        answer = json.loads(body)
     except (ValueError, RecursionError):
         return ""
-    code = told.get("error") if isinstance(told, dict) else None
+    code = answer.get("error") if isinstance(answer, dict) else None
     return code if isinstance(code, str) and _ERROR_CODE.fullmatch(code) else ""
 
 
 Token = Callable[[], Awaitable[str]]
 """Gives the access token of now.
 
-Raises `SignInNeeded` where there is none, and `httpx2.ConnectError` where that cannot be told.
+Raises `SignInNeeded` where there is none, and `httpx2.ConnectError` where that is unknown.
 """
 
 

@@ -121,13 +121,13 @@ class Connection:
                 definition = next((each for each in link.tools if each["name"] == tool), None)
                 if definition is None:
                     raise await asyncio.to_thread(self._unknown, tool, link.tools)
-                told = None if on_progress is None else _progress_callback(on_progress)
+                callback = None if on_progress is None else _progress_callback(on_progress)
                 send = partial(
                     link.client.call_tool,
                     tool,
                     dict(arguments),
                     read_timeout_seconds=timeout_seconds,
-                    progress_callback=told,
+                    progress_callback=callback,
                 )
                 result = await self._sent(link, f"The tool {tool!r}", send, timeout_seconds, last=last)
                 if result is not None:

@@ -452,15 +452,15 @@ def message(given: Json) -> Json:
 def _error(given: Any) -> dict[str, Json]:
     if not isinstance(given, dict):
         return {"code": _INTERNAL_ERROR, "message": _written(given)}
-    code, told = given.get("code"), given.get("message")
+    code, message = given.get("code"), given.get("message")
     beside = {key: value for key, value in given.items() if key not in {"code", "message"}}
     data = given.get("data", beside or None)
-    told = _text(told) or _written(told or (data if data is not None else "it gave no reason"))
+    message = _text(message) or _written(message or (data if data is not None else "it gave no reason"))
     if not isinstance(code, int) or isinstance(code, bool):
-        told = told if code is None else f"{told} ({_text(code)})"
+        message = message if code is None else f"{message} ({_text(code)})"
         code = _INTERNAL_ERROR
     code = _INTERNAL_ERROR if str(code).encode() in SDK_CODES else code
-    return {"code": code, "message": told, "data": data}
+    return {"code": code, "message": message, "data": data}
 
 
 _INTERNAL_ERROR = -32603

@@ -46,9 +46,9 @@ class HttpFault:
 
 def fault_in(data: object) -> HttpFault | None:
     """Return the fault in the data of an MCP error, or None where the error is not one of ours."""
-    if not isinstance(data, dict) or not isinstance(told := data.get(_MARK), dict):
+    if not isinstance(data, dict) or not isinstance(fault := data.get(_MARK), dict):
         return None
-    return HttpFault(MessageFault(told["fault"]), told["status"], told["detail"], told["scope"])
+    return HttpFault(MessageFault(fault["fault"]), fault["status"], fault["detail"], fault["scope"])
 
 
 def error_of(fault: HttpFault) -> ErrorData:

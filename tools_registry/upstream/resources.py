@@ -49,7 +49,7 @@ async def read_contents(
     if "json" not in str(part["mime_type"]):
         return text
     (value,), has_nulls = await parsed_all([text], read_large, in_thread)
-    return text if has_nulls else value  # nobody would be told of the nulls
+    return text if has_nulls else value  # in the value, null would stand for numbers that JSON lacks
 
 
 async def list_resources(client: Client, in_thread: InThread) -> list[Json]:

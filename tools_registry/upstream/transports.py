@@ -133,7 +133,7 @@ class _Watched(_Wrapped["ReadStream[Incoming]"]):
 
     async def receive(self) -> Incoming:
         """Return the next message."""
-        return self._told(await self._stream.receive())
+        return self._checked(await self._stream.receive())
 
     def __aiter__(self) -> Self:
         return self
@@ -144,9 +144,9 @@ class _Watched(_Wrapped["ReadStream[Incoming]"]):
         except BaseException:
             self._watch.on_end()
             raise
-        return self._told(item)
+        return self._checked(item)
 
-    def _told(self, item: Incoming) -> Incoming:
+    def _checked(self, item: Incoming) -> Incoming:
         if isinstance(item, Exception):
             self._watch.on_garbage(item)
         return self._answers.taken(item)

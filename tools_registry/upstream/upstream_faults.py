@@ -1,4 +1,4 @@
-"""Says in our own errors what went wrong with an upstream server: what was wrong, then what to do.
+"""Maps what went wrong with an upstream server to our own errors, which say what was wrong, then what to do.
 
 The SDK raises `MCPError` for the server's errors as for its own (time-out, closed connection), plain `RuntimeError` for
 what it cannot go on with, pydantic's `ValidationError` for an answer of the wrong shape, and exception
@@ -119,10 +119,10 @@ def _of_fault_at_connect(config: ServerConfig, fault: HttpFault) -> ConnectFaile
     if fault.fault is MessageFault.STATUS:
         return _failed(config, f"answered with HTTP status {fault.status}", _quoted(fault.detail), do=check)
     if fault.fault is MessageFault.TOO_LARGE:
-        return _failed(config, "answered too much", _told(fault.detail), do="Tell the server's author.")
+        return _failed(config, "answered too much", _unquoted(fault.detail), do="Tell the server's author.")
     if fault.fault is MessageFault.NOT_MCP:
         return _failed(config, "answered what is not MCP", _quoted(fault.detail), do=check)
-    return _failed(config, "cannot be reached", _told(fault.detail), do="Start it, or correct its url in mcp.json.")
+    return _failed(config, "cannot be reached", _unquoted(fault.detail), do="Start it, or correct its url in mcp.json.")
 
 
 def _sign_in(config: ServerConfig) -> ConnectFailed:
@@ -183,8 +183,8 @@ def of_call(config: ServerConfig, what: str, error: Exception) -> RegistryError:
         return AnswerRefused(f"{what} of the server {name!r} answered what is not an MCP result. {_DONE_OR_NOT}")
     if isinstance(cause, RuntimeError):
         detail = _short(str(cause).partition("\n")[0])
-        told = sentence(f"{what} of the server {name!r} answered what cannot be used: {detail}")
-        return AnswerRefused(f"{told} {_DONE_OR_NOT}")
+        error_text = sentence(f"{what} of the server {name!r} answered what cannot be used: {detail}")
+        return AnswerRefused(f"{error_text} {_DONE_OR_NOT}")
     return _lost(config, what, f" ({type(cause).__name__})")
 
 
@@ -200,15 +200,15 @@ def _of_mcp_error(config: ServerConfig, what: str, error: MCPError) -> RegistryE
     if code == PARSE_ERROR and message.startswith("Failed to parse"):
         return AnswerRefused(f"{what} of the server {name!r} answered what is not MCP. {_DONE_OR_NOT}")
     if code == REQUEST_TIMEOUT:
-        told = sentence(f"{what} of the server {name!r} timed out there: {message}")
-        return CallTimedOut(f"{told} {_DONE_OR_NOT}")
+        error_text = sentence(f"{what} of the server {name!r} timed out there: {message}")
+        return CallTimedOut(f"{error_text} {_DONE_OR_NOT}")
     do = "See what it offers with search_tools." if code == METHOD_NOT_FOUND else "Look at the tool's definition."
     data = error.error.data
     more = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False) if is_small(data) else ""
     if data is not None and more.strip() and more not in message:
         message = f"{message.rstrip('.: ')}: {_short(more)}"
-    told = f"{sentence(f'The server {name!r} refused {_inside(what)}: {message}')} {do}"
-    return CallRefused(told, structured=data)
+    error_text = f"{sentence(f'The server {name!r} refused {_inside(what)}: {message}')} {do}"
+    return CallRefused(error_text, structured=data)
 
 
 def _of_fault_in_call(config: ServerConfig, what: str, fault: HttpFault) -> RegistryError:
@@ -216,14 +216,14 @@ def _of_fault_in_call(config: ServerConfig, what: str, fault: HttpFault) -> Regi
     if fault.fault is MessageFault.CUT_OFF:
         return _lost(config, what, f" ({_short(fault.detail)})")
     if fault.fault is MessageFault.TOO_LARGE:
-        told = sentence(f"{what} of the server {name!r} answered too much{_told(fault.detail)}")
-        return AnswerRefused(f"{told} {_DONE}")
+        error_text = sentence(f"{what} of the server {name!r} answered too much{_unquoted(fault.detail)}")
+        return AnswerRefused(f"{error_text} {_DONE}")
     if fault.fault is MessageFault.NOT_MCP:
-        told = sentence(f"{what} of the server {name!r} answered what is not MCP{_quoted(fault.detail)}")
-        return AnswerRefused(f"{told} {_DONE_OR_NOT}")
+        error_text = sentence(f"{what} of the server {name!r} answered what is not MCP{_quoted(fault.detail)}")
+        return AnswerRefused(f"{error_text} {_DONE_OR_NOT}")
     if fault.fault is MessageFault.BAD_ANSWER:
-        told = sentence(f"{what} of the server {name!r} answered what cannot be used{_quoted(fault.detail)}")
-        return AnswerRefused(f"{told} {_DONE_OR_NOT}")
+        error_text = sentence(f"{what} of the server {name!r} answered what cannot be used{_quoted(fault.detail)}")
+        return AnswerRefused(f"{error_text} {_DONE_OR_NOT}")
     seen = fault.fault is MessageFault.STATUS and fault.status >= _SERVER_ERRORS and fault.status != _UNAVAILABLE
     status = f"with HTTP status {fault.status}{_quoted(fault.detail)}"
     if seen:
@@ -252,7 +252,7 @@ def _quoted(text: str) -> str:
     return f": “{_short(text, 160)}”" if text else ""
 
 
-def _told(text: str) -> str:
+def _unquoted(text: str) -> str:
     return f": {_short(text, 160)}" if text else ""
 
 

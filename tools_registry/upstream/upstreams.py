@@ -80,14 +80,14 @@ class State(StrEnum):
     UNUSABLE = "unusable"
 
 
-_TOLD = {
+_SHOWN_STATES = {
     State.IDLE: "ready",
     State.CONNECTING: "starting",
     State.CONNECTED: "ready",
     State.UNUSABLE: "failing",
     State.FAILED: "failing",
 }
-"""What callers are told of a state, where it is not its own name: one that is idle is connected when it is called."""
+"""What callers see as a state, where it is not its own name: one that is idle is connected when it is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class UpstreamStatus:
         since = self.since or configured_at
         moment = datetime.fromtimestamp(since).astimezone().isoformat(timespec="seconds") if since else None
         return {
-            "state": _TOLD.get(self.state, self.state.value),
+            "state": _SHOWN_STATES.get(self.state, self.state.value),
             "since": moment and moment.replace("+00:00", "Z"),
             "last_error": self.reason or None,
             "left_out": [{"tool": each.tool, "reason": each.reason} for each in self.left_out],
@@ -172,7 +172,7 @@ class Upstreams:
         """`state` is the folder where pins are kept; without one nothing outlives the object.
 
         `pins` is where they are kept in place of that.
-        `on_state` is told, in a thread, of the operator's servers that cannot be connected, and that can be again.
+        `on_state` is called, in a thread, with the operator's servers that cannot be connected, and that can be again.
         `keep` takes what is not text, `elicit` answers what a server asks of the user, `sign_for` signs for the owners
         of a server's sign-ins, `era` says how the protocol version is found, `read_large` reads large answers, and
         `in_thread` does what else takes long.
@@ -397,7 +397,7 @@ class Upstreams:
 
     def _tell_state(self, connection: Connection, owner: SignInOwner) -> None:
         tell = self._on_state
-        if tell is not None and owner == OPERATOR:  # it is told what is so once its turn has come
+        if tell is not None and owner == OPERATOR:  # the failure is read when the thread runs
             loop = asyncio.get_running_loop()
             loop.run_in_executor(None, lambda: tell(connection.config.name, connection.failure))
 

@@ -257,11 +257,11 @@ def _object(found: ObjectMeta) -> Object:
     return Object(found["path"], found["size"], _etag(found["e_tag"]), modified_ns)
 
 
-def _etag(told: str | None) -> str:
+def _etag(etag: str | None) -> str:
     """Return an etag as RFC 9110, 8.8.3 has it: Azure lists them without their quotes, and answers with them."""
-    if not told or told.endswith('"'):
-        return told or ""
-    return f'"{told}"'
+    if not etag or etag.endswith('"'):
+        return etag or ""
+    return f'"{etag}"'
 
 
 def _changed(key: str) -> str:

@@ -137,7 +137,7 @@ STDIN = Input()
 _AT_FIRST: Final[Mapping[str, object]] = MappingProxyType({"stdin": STDIN, "stdout": STDOUT, "stderr": STDERR})
 NAMES: Final = frozenset(_AT_FIRST)
 _now: dict[str, object] = dict(_AT_FIRST)
-_told: list[Callable[[str, object], None]] = []
+_listeners: list[Callable[[str, object], None]] = []
 
 
 def current(name: str) -> Any:
@@ -152,7 +152,7 @@ def exchange(name: str, stream: object) -> object:
         GUEST.write = GUEST.output if stream is STDOUT else _writer(stream)
     elif name == "stderr":
         GUEST.write_error = GUEST.error_output if stream is STDERR else _writer(stream)
-    for tell in _told:
+    for tell in _listeners:
         tell(name, stream)
     return before
 
@@ -166,7 +166,7 @@ def restore() -> None:
 
 def on_exchange(tell: Callable[[str, object], None]) -> None:
     """Call `tell` with each name and its new stream: by `sys`, which shows them."""
-    _told.append(tell)
+    _listeners.append(tell)
 
 
 @contextmanager

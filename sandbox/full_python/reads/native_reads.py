@@ -1,8 +1,8 @@
-"""Has the host know of files that polars, DuckDB and Arrow open in native code, where no audit hook sees them.
+"""Reports to the host the files that polars, DuckDB and Arrow open in native code, where no audit hook sees them.
 
-Whatever of their functions opens files is told of them by its arguments: paths, lists and patterns of paths, and names
-within SQL. Where the arguments do not say which file it is, all of the workspace are told: so it is with SQL that
-computes a name, and with file systems of Arrow, which open any file later.
+The files are found in the arguments of each function that opens some: paths, lists and patterns of paths, and names
+within SQL. Where the arguments do not say which file it is, all files of the workspace are reported: for SQL that
+computes a name, and for file systems of Arrow, which open any file later.
 
 SQL is not parsed: whatever stands between quotes of any kind, and every word with a dot, may be the name of a file
 (DuckDB reads `from people.csv` as well as `from 'people.csv'`). A text that computes a name may read any file.
@@ -25,7 +25,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...guest.guest import GUEST
-from .told_reads import WORKSPACE, as_own, database_paths, is_own, report_everything, report_path
+from .reported_reads import WORKSPACE, as_own, database_paths, is_own, report_everything, report_path
 
 if TYPE_CHECKING:
     import sqlite3
@@ -125,7 +125,7 @@ def _change_duckdb(module: Any) -> None:
 
 
 def _telling(*names: str, within: str = __name__) -> Callable[[Any], None]:
-    """Return what has these functions and classes of an owner tell of the files among their arguments.
+    """Return a function that makes these functions and classes of an owner report the files among their arguments.
 
     `within` is the name of the module that they seem to come from.
     """
@@ -134,19 +134,19 @@ def _telling(*names: str, within: str = __name__) -> Callable[[Any], None]:
         for name in names:
             call = getattr(owner, name, None)
             if isinstance(call, type):
-                call.__init__ = _told(call.__init__)  # type: ignore[misc]  # of a class of a library
+                call.__init__ = _reporting(call.__init__)  # type: ignore[misc]  # of a class of a library
             elif call is not None:
-                setattr(owner, name, _told(call, within))
+                setattr(owner, name, _reporting(call, within))
 
     return change
 
 
-def _told(call: Callable[..., Any], within: str = __name__) -> Callable[..., Any]:
-    def told(*arguments: Any, **options: Any) -> Any:
+def _reporting(call: Callable[..., Any], within: str = __name__) -> Callable[..., Any]:
+    def reporting_call(*arguments: Any, **options: Any) -> Any:
         _tell_named(arguments, options)
         return call(*arguments, **options)
 
-    seen = FunctionType(told.__code__, {**globals(), "__name__": within}, closure=told.__closure__)
+    seen = FunctionType(reporting_call.__code__, {**globals(), "__name__": within}, closure=reporting_call.__closure__)
     return wraps(call)(seen)
 
 

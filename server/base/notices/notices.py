@@ -1,4 +1,4 @@
-"""Tells the parts of this server what other servers on the same PostgreSQL database changed.
+"""Notifies the parts of this server of what other servers on the same PostgreSQL database changed.
 
 One connection hears for all tenants. What is sent while it is lost is not heard; so, once it is there again, all parts
 look anew at what they share, and nothing is missed. Parts do not rest on notices alone: they look now and then anyway.

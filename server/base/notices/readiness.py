@@ -58,7 +58,7 @@ class Readiness:
     @property
     def warning(self) -> str | None:
         """What an operator should look at: what differs between the servers."""
-        return None if not self.differing else _told(self.count, self.differing)
+        return None if not self.differing else _described(self.count, self.differing)
 
     async def watch(self) -> None:
         """Look at the tables now and then, until it is cancelled."""
@@ -117,15 +117,15 @@ def describe_servers(database: HomeDatabase) -> list[str]:
     from ....skills_db.shared_state.notices import SetupStore
 
     alive = SetupStore(database()).alive()
-    return [_told(len(alive), differing(alive))] if alive else []
+    return [_described(len(alive), differing(alive))] if alive else []
 
 
-def _told(count: int, kinds: Mapping[str, int]) -> str:
+def _described(count: int, kinds: Mapping[str, int]) -> str:
     servers = f"{count} servers use it" if count > 1 else "one server uses it"
     if not kinds:
         return servers
-    told = " and ".join(f"{name} ({number} kinds)" for name, number in kinds.items())
-    return f"{servers}, which differ in {told}: give all the same"
+    differences = " and ".join(f"{name} ({number} kinds)" for name, number in kinds.items())
+    return f"{servers}, which differ in {differences}: give all the same"
 
 
 _DIGEST_BYTES = 8

@@ -57,9 +57,9 @@ class WatchedSettings:
         take(settings)
         taken = ", ".join(name.upper() for name in names if name in TAKEN_UP)
         left = ", ".join(name.upper() for name in names if name not in TAKEN_UP)
-        told = [f"In force from now on: {taken}."] if taken else []
-        told += [f"Only a restart takes up {left}."] if left else []
-        _LOG.warning("%s has changed. %s", self._file, " ".join(told))
+        sentences = [f"In force from now on: {taken}."] if taken else []
+        sentences += [f"Only a restart takes up {left}."] if left else []
+        _LOG.warning("%s has changed. %s", self._file, " ".join(sentences))
 
     def _changed(self) -> Settings | None:
         """Return the settings where the file is another one; it counts once it has stayed the same for one look."""

@@ -1,4 +1,4 @@
-"""What is told leaves the process by OTLP over HTTP, in threads of its own, as the standard variables OTEL_… say.
+"""Exports spans and durations by OTLP over HTTP, in threads of its own, as the standard variables OTEL_… say.
 
 A security boundary: whatever made a span, only names that are listed here leave, with values that are numbers, or texts
 which no caller can have chosen. Descriptions of a status, events and their texts, and what baggage holds stay.
@@ -60,8 +60,8 @@ def _is_harmless(name: str, value: str) -> bool:
     return _TEXTS[name].fullmatch(value) is not None
 
 
-class ToldOnce(logging.Filter):
-    """Lets one record of an exporter pass: that it cannot send is said once, and not each five seconds."""
+class LoggedOnce(logging.Filter):
+    """Lets one record of an exporter pass: that it cannot send is logged once, and not each five seconds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,30 +98,30 @@ class JudgedSpans(SpanExporter):
         """Send what waits."""
         return self._exporter.force_flush(timeout_millis)
 
-    def _judged(self, told: ReadableSpan) -> ReadableSpan:
-        attributes = self._exporting.judged(dict(told.attributes or {}))
-        name = told.name
+    def _judged(self, span: ReadableSpan) -> ReadableSpan:
+        attributes = self._exporting.judged(dict(span.attributes or {}))
+        name = span.name
         method = attributes.get("mcp.method.name")
         if method is not None:  # the name holds what a client sent
             target = attributes.get("gen_ai.tool.name", attributes.get("gen_ai.prompt.name"))
             name = str(method) if target is None else f"{method} {target}"
         return ReadableSpan(
             name,
-            told.context,
-            told.parent,
-            told.resource,
+            span.context,
+            span.parent,
+            span.resource,
             attributes,
-            links=[Link(each.context) for each in told.links],
-            kind=told.kind,
-            status=Status(told.status.status_code),
-            start_time=told.start_time,
-            end_time=told.end_time,
-            instrumentation_scope=told.instrumentation_scope,
+            links=[Link(each.context) for each in span.links],
+            kind=span.kind,
+            status=Status(span.status.status_code),
+            start_time=span.start_time,
+            end_time=span.end_time,
+            instrumentation_scope=span.instrumentation_scope,
         )
 
 
 class Exporting:
-    """What spans and durations are told to. `traces` and `metrics` say whether each is sent."""
+    """Exports spans and durations. `traces` and `metrics` set whether each is sent."""
 
     def __init__(self, version: str, *, traces: bool = True, metrics: bool = True) -> None:
         self.known: set[str] = set()
@@ -137,7 +137,7 @@ class Exporting:
             self._tracers.add_span_processor(BatchSpanProcessor(JudgedSpans(OTLPSpanExporter(), self)))
         self._tracer = self._tracers.get_tracer("sealab", version)
         self.duration = lru_cache(100)(self._duration)
-        quiet = ToldOnce()
+        quiet = LoggedOnce()
         for name in ("opentelemetry.exporter", "opentelemetry.sdk", "urllib3", "requests"):
             _filter_all(name, quiet)
 

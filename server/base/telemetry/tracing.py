@@ -29,13 +29,13 @@ _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_{}_ENDPOINT")
 _LOG = logging.getLogger(__name__)
 
 _exporting: Exporting | None = None
-_UNTOLD: AbstractContextManager[None] = nullcontext()
+_NO_SPAN: AbstractContextManager[None] = nullcontext()
 
 
 def wanted(environment: Mapping[str, str]) -> frozenset[str]:
     """Return which of `traces` and `metrics` are to be sent: those that have an exporter or an endpoint, and no `none`.
 
-    Without any of these variables nothing is: a server that nobody told of a collector looks for none.
+    Without any of these variables nothing is sent: a server without a configured collector looks for none.
     """
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return frozenset()
@@ -80,7 +80,7 @@ def stop() -> Exporting | None:
 
 
 def is_on() -> bool:
-    """Return whether anything is told."""
+    """Return whether spans or durations are exported."""
     return _exporting is not None
 
 
@@ -95,14 +95,14 @@ def span(
 ) -> AbstractContextManager[Span | None]:
     """Open a span around what is within, as a child of the one around it; an error is named by its class alone.
 
-    With a `link`, the `traceparent` of what asked for it, it is no child of anything. None where nothing is told.
+    With a `link`, the `traceparent` of what asked for it, it has no parent. None where nothing is exported.
     """
-    return _UNTOLD if _exporting is None else _exporting.span(name, attributes or {}, kind=kind, link=link)
+    return _NO_SPAN if _exporting is None else _exporting.span(name, attributes or {}, kind=kind, link=link)
 
 
 def phase(name: str) -> AbstractContextManager[None]:
-    """Tell of one part of a run, see `part`."""
-    return _UNTOLD if _exporting is None else _phase(name)
+    """Record one part of a run, see `part`."""
+    return _NO_SPAN if _exporting is None else _phase(name)
 
 
 @contextmanager
@@ -154,7 +154,7 @@ def nothing() -> AbstractContextManager[None]:
 
 
 def here() -> Context | None:
-    """Return where in a trace this is, for `within`; None where nothing is told."""
+    """Return where in a trace this is, for `within`; None where nothing is exported."""
     return None if _exporting is None else _exporting.current()
 
 
@@ -193,7 +193,7 @@ def upstream_call(tool: str, server: str, url: str) -> Iterator[None]:
 
     knows([tool])
     address = urlsplit(url)
-    told: dict[str, str | int | float | bool] = {
+    attributes: dict[str, str | int | float | bool] = {
         "mcp.method.name": "tools/call",
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": tool,
@@ -201,15 +201,15 @@ def upstream_call(tool: str, server: str, url: str) -> Iterator[None]:
         "sealab.server": server,
     }
     if address.hostname:
-        told["server.address"] = address.hostname
-        told["server.port"] = address.port or (443 if address.scheme == "https" else 80)
+        attributes["server.address"] = address.hostname
+        attributes["server.port"] = address.port or (443 if address.scheme == "https" else 80)
     with (
-        timed("mcp.client.operation.duration", told),
-        span(f"tools/call {tool}", told, kind="client"),
+        timed("mcp.client.operation.duration", attributes),
+        span(f"tools/call {tool}", attributes, kind="client"),
     ):
         try:
             yield
         except ToolFailed:
-            told["error.type"] = "tool_error"
+            attributes["error.type"] = "tool_error"
             mark({"error.type": "tool_error"})
             raise

@@ -55,7 +55,7 @@ class Guesses:
             self._counts.move_to_end(block)
             now = self._now(count)
             if now > GUESSES_MAX - 1:
-                _wake_next(count)  # which is told the same
+                _wake_next(count)  # which gets the same answer
                 return math.ceil((now - (GUESSES_MAX - 1)) * GUESS_SECONDS)
             if now + count.judged < GUESSES_MAX:
                 count.judged += 1

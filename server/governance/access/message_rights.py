@@ -56,7 +56,9 @@ def _may_read(identity: Identity, resource: Mapping[str, Any]) -> bool:
 
 def _without(answer: HandlerResult, key: str, shows: Callable[[Mapping[str, Any]], bool]) -> HandlerResult:
     """Return an answer with those of a list that are shown."""
-    told = answer.model_dump(by_alias=True, mode="json", exclude_none=True) if isinstance(answer, BaseModel) else answer
-    if not isinstance(told, dict) or key not in told:
+    result = (
+        answer.model_dump(by_alias=True, mode="json", exclude_none=True) if isinstance(answer, BaseModel) else answer
+    )
+    if not isinstance(result, dict) or key not in result:
         return answer
-    return {**told, key: [each for each in told[key] if shows(each)]}
+    return {**result, key: [each for each in result[key] if shows(each)]}

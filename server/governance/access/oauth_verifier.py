@@ -1,7 +1,7 @@
-"""Tells whom an access token of an OAuth 2.1 issuer stands for: a JWT by the issuer's keys, any other by introspection.
+"""Finds whom an access token of an OAuth 2.1 issuer stands for: a JWT by the issuer's keys, any other by introspection.
 
 A security boundary. A token counts only if it was made by the issuer that the operator named, for this server
-(RFC 8707), is valid now, and names a principal and, where tenants are told apart, a tenant.
+(RFC 8707), is valid now, and names a principal and, where tenants are distinguished, a tenant.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ _AT_ONCE = 200
 
 
 class OwnTokens:
-    """Tells whom the tokens of a database stand for. For one event loop."""
+    """Finds whom the tokens of a database stand for. For one event loop."""
 
     def __init__(self, database: HomeDatabase) -> None:
         self._database = database

@@ -43,7 +43,7 @@ _RSA_BITS = range(2048, 8193)
 _PARTS = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*")
 _HEADER_CHARS_MAX = 4096
 _TYPES = frozenset({"at+jwt", "jwt"})
-"""RFC 9068, 2.1, and what issuers say that are older; their ID tokens are told apart by audience and claims."""
+"""RFC 9068, 2.1, and what issuers say that are older; their ID tokens are recognized by audience and claims."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ from ...base.identity import Identity
 
 
 class VerifierUnavailable(ServerError):
-    """Whether a token is valid cannot be told now: what knows it does not answer."""
+    """Whether a token is valid cannot be determined now: the database or the issuer does not answer."""
 
     code = "verifier"
 
 
 class Verifier(Protocol):
-    """Tells whom a bearer token stands for."""
+    """Finds whom a bearer token stands for."""
 
     async def identity_of(self, token: str) -> Identity | None:
         """Return the identity of a valid token, None for any other. Raises `VerifierUnavailable`."""

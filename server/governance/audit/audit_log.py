@@ -39,7 +39,7 @@ ROOM_LINES = 50_000
 LINES_MAX = 100_000
 """Lines that wait at most for a database that cannot be written."""
 GIVE_UP_SECONDS = 10.0
-"""How long the database must have failed before those are told who wait for it."""
+"""How long the database must have failed before those who wait for it get an error."""
 TROUBLE_SECONDS = 10.0
 """After how long the server says that it is not ready."""
 RETRY_SECONDS = 1.0
@@ -135,7 +135,7 @@ class AuditLog:
 
 
 def _is_final(error: BaseException, seconds: float) -> bool:
-    """Return whether those who wait are told of what has failed for so long."""
+    """Return whether those who wait get the error, after writing has failed for so many seconds."""
     return isinstance(error, AuditDamaged | VaultKeyWrong) or seconds >= GIVE_UP_SECONDS
 
 

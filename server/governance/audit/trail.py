@@ -185,8 +185,8 @@ class AuditTrail:
         details: dict[str, Detail] = {"isolation": isolation, "ms": round(ms, 3)}
         if calls:
             details |= {"calls": calls, "tool_bytes": moved_bytes}
-        told: Fields = {"run": run_id, "bytes_out": shown_bytes, "outcome": status, "details": details}
-        self._note(AuditKind.RUN_ENDED, self._who(caller), **told)
+        fields: Fields = {"run": run_id, "bytes_out": shown_bytes, "outcome": status, "details": details}
+        self._note(AuditKind.RUN_ENDED, self._who(caller), **fields)
 
     def run_refused(self, caller: Caller, run_id: str, error: KnownError) -> None:
         """Note that a run was refused before it began: by which rules of the policy, else by which kind of error."""
@@ -214,10 +214,10 @@ class AuditTrail:
         """Note an answer; `by` says where it was given: `client`, `page` or `terminal`. A link has no caller."""
         tool, details = _named(tools)
         identity = Identity(self.tenant, "", frozenset()) if caller is None else self._who(caller)
-        told: Fields = {"run": run_id, "tool": tool, "decision": decision, "details": {**details, "by": by}}
-        self._note(AuditKind.APPROVAL_ANSWERED, identity, **told)
+        fields: Fields = {"run": run_id, "tool": tool, "decision": decision, "details": {**details, "by": by}}
+        self._note(AuditKind.APPROVAL_ANSWERED, identity, **fields)
 
-    def of_privacy(  # noqa: PLR0917 - as `Told` has them
+    def of_privacy(  # noqa: PLR0917 - as `OnTypes` has them
         self, scope: str, action: str, destination: str, counts: Mapping[str, int], run: str, rule: str = ""
     ) -> None:
         """Note what the privacy filter did with values: which types, how many, where they went, by which rule."""
@@ -282,9 +282,9 @@ class AuditTrail:
             self.sums.add(_event(kind, identity, **fields), self.log.note)
 
     def _note_call(self, kind: AuditKind, caller: Caller, run_id: str, call: ToolCallLine) -> None:
-        told = asdict(call)
-        details: dict[str, Detail] = {name: value for name in ("ms", "sources") if (value := told.pop(name))}
-        self._note(kind, self._who(caller), run=run_id, details=details, **told)
+        fields = asdict(call)
+        details: dict[str, Detail] = {name: value for name in ("ms", "sources") if (value := fields.pop(name))}
+        self._note(kind, self._who(caller), run=run_id, details=details, **fields)
 
 
 def _event(kind: AuditKind, identity: Identity, **fields: Unpack[Fields]) -> AuditEvent:

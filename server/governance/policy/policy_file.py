@@ -48,7 +48,7 @@ class PolicyFile:
         self.path = path
         self.problem: str | None = None
         """Why what is in the file now is not in force."""
-        self._told = ""
+        self._logged = ""
         self._looked = 0.0
         try:
             self._stamp = self._seen = _stamp_of(path)
@@ -113,14 +113,14 @@ class PolicyFile:
             rulebook = Rulebook(rules_of(texts))
             self._rulebook, self._texts = rulebook, texts
             _LOG.warning("A new version of the policy is in force: %s rules.", len(rulebook.rules))
-        self._stamp, self._looked, self.problem, self._told = stamp, looked, None, ""
+        self._stamp, self._looked, self.problem, self._logged = stamp, looked, None, ""
 
     def _say(self, problem: str, detail: str) -> None:
         """Log what is wrong once, and keep it for `/readyz`, which anyone may read."""
-        told = f"{problem} {detail}"
-        if told != self._told:
-            _LOG.error("%s", told)
-        self.problem, self._told = problem, told
+        message = f"{problem} {detail}"
+        if message != self._logged:
+            _LOG.error("%s", message)
+        self.problem, self._logged = problem, message
 
 
 def policy_of(settings: Settings, home: Home) -> Decider:

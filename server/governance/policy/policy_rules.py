@@ -101,7 +101,7 @@ def _faults_of_whole(text: str, read: int) -> list[str]:
         return found
     count = len(cedar.parsed(text))
     if count != read:
-        return [f"of its {count} rules {read} could be told apart. Write each on lines of its own that end as usual"]
+        return [f"of its {count} rules {read} could be separated. Write each on lines of its own that end as usual"]
     return []
 
 

@@ -46,9 +46,9 @@ class RestoreRulings:
 
     def why(self) -> str:
         """Return which types were refused and by which rules; empty where none was."""
-        told = [f"{kind} ({ruling.why()})" for kind, ruling in sorted(self.refused.items())]
-        more = len(told) - _TYPES_SHOWN
-        return ", ".join([*told[:_TYPES_SHOWN], *([f"{more} more types"] if more > 0 else [])])
+        refusals = [f"{kind} ({ruling.why()})" for kind, ruling in sorted(self.refused.items())]
+        more = len(refusals) - _TYPES_SHOWN
+        return ", ".join([*refusals[:_TYPES_SHOWN], *([f"{more} more types"] if more > 0 else [])])
 
     @property
     def named(self) -> str:

@@ -81,8 +81,8 @@ class JudgedCall:
     conversation: Conversation | None = None
     digests: tuple[int, ...] = ()
     """Of what the arguments name."""
-    told_too: Mapping[str, str] = field(default_factory=dict)
-    """What is said, and stops nothing: of links and addresses within a text, of what came after a text with orders."""
+    extra_clauses: Mapping[str, str] = field(default_factory=dict)
+    """Clauses that stop no call: of links and addresses within a text, of what came after a text with orders."""
 
     def answered(self) -> None:
         """Note that the call was answered: what it named is known from then on."""
@@ -92,7 +92,10 @@ class JudgedCall:
     @property
     def clauses(self) -> dict[str, str]:
         """What a question says of the arguments, by their names."""
-        return {**self.told_too, **{each.name: each.clause for each in self.arguments if each.clause is not None}}
+        return {
+            **self.extra_clauses,
+            **{each.name: each.clause for each in self.arguments if each.clause is not None},
+        }
 
     @property
     def judged_by(self) -> tuple[list[str], list[str], list[str]]:
@@ -161,10 +164,10 @@ def judged(
         found.append(JudgedArgument(name, value, _kind_of(name, value), origin, is_first, is_free))
     is_alone = any(each.is_doubtful and _stops(profile, each, reads=reads) for each in found)
     digests = conversation.digests(value for each in found for value in leaves(each.value))
-    told = {} if reads else _links(conversation, session, program, arguments, found)
+    clauses = {} if reads else _links(conversation, session, program, arguments, found)
     if not reads and profile is not Profile.OPEN:
-        told |= _after_orders(conversation, program, arguments, found)
-    return JudgedCall(tuple(found), is_alone, conversation, tuple(digests), told)
+        clauses |= _after_orders(conversation, program, arguments, found)
+    return JudgedCall(tuple(found), is_alone, conversation, tuple(digests), clauses)
 
 
 def _links(
@@ -176,15 +179,15 @@ def _links(
 ) -> dict[str, str]:
     """Return which link or address within a text for people, such as the body of a mail, is known only from a text."""
     named = {each.name for each in found}
-    told: dict[str, str] = {}
+    clauses: dict[str, str] = {}
     texts = ((name, text) for name, text in arguments.items() if name not in named and isinstance(text, str))
     words = ((name, word.strip(_AROUND)) for name, text in texts for word in text[:_LINKED_CHARS_MAX].split())
-    links = (each for each in checked(words) if each[0] not in told and _is_link(each[1]))
+    links = (each for each in checked(words) if each[0] not in clauses and _is_link(each[1]))
     for name, link in checked(islice(links, _LINKS_MAX), every=1):
         origin = conversation.origin(link, session, program) if len(link) <= VALUE_CHARS_MAX else None
         if origin is not None and origin.source is Source.TEXT and origin.is_exact:
-            told[name] = str(origin.clause(f"in {name},", link))
-    return told
+            clauses[name] = str(origin.clause(f"in {name},", link))
+    return clauses
 
 
 def _is_link(word: str) -> bool:

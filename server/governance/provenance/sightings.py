@@ -131,9 +131,9 @@ class Origin:
 
 def shown_call(tool: str, arguments: Mapping[str, Json]) -> str:
     """Return a call as a clause names it: `bank.read_file("bill.txt")`; of what is longer, its beginning."""
-    told = ", ".join(json.dumps(each, ensure_ascii=False) for each in [*arguments.values()][:3])
+    values = ", ".join(json.dumps(each, ensure_ascii=False) for each in [*arguments.values()][:3])
     tool = tool if len(tool) <= _SHOWN_TOOL_CHARS else tool[:_SHOWN_TOOL_CHARS] + "…"  # a program may name anything
-    return f"{tool}({told if len(told) <= _SHOWN_CHARS else told[:_SHOWN_CHARS] + '…'})"
+    return f"{tool}({values if len(values) <= _SHOWN_CHARS else values[:_SHOWN_CHARS] + '…'})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ class SignIns:
         self._exchanged: Lru[tuple[str, SignInOwner], tuple[str, float]] = Lru(EXCHANGED_MAX)
 
     def owner(self, server: ServerConfig, caller: Caller) -> SignInOwner:
-        """Return whose sign-in a caller's call of a server uses. Raises `RequestRefused` where that cannot be told."""
+        """Return whose sign-in a caller's call of a server uses. Raises `RequestRefused` where that is unknown."""
         if server.sign_in is SignInOf.OPERATOR:
             return OPERATOR
         if caller.identity != LOCAL_IDENTITY and caller.identity.tenant != self._tenant:
@@ -111,7 +111,7 @@ class SignIns:
         """Return what signs an owner's requests to a server; None where the operator is not signed in to it. Blocks.
 
         Of the operator it raises `SignInNeeded` where the sign-in cannot be read, else `ConnectFailed` where that
-        cannot be told now.
+        cannot be determined now.
         """
         from ....tools_registry.sign_in.token_endpoint import SignedRequests
 
@@ -145,7 +145,7 @@ class SignIns:
             raise ConnectFailed(
                 f"It cannot be told now whether the operator is signed in to the server {server.name!r}. {error}"
             ) from error
-        return stored is not None and stored.told.get("url") == server.url
+        return stored is not None and stored.tokens.get("url") == server.url
 
     @property
     def is_renewing(self) -> bool:
@@ -161,14 +161,14 @@ class SignIns:
         if owner == OPERATOR and self._operators is not None:
             await self._operators.keep(server, owner, granted, principal=principal)
             return
-        told = granted.model_dump(mode="json", exclude_none=True)
+        tokens = granted.model_dump(mode="json", exclude_none=True)
         details: dict[str, Detail] = {"server": server.name, "sign_in": server.sign_in.value}
         self._note(AuditKind.UPSTREAM_SIGNED_IN, principal, details)
         try:
             await self._audit.kept()
-            await self.ask(lambda store: store.put(owner, server.name, told))
+            await self.ask(lambda store: store.put(owner, server.name, tokens))
         except (AuditUnwritten, SkillsDbError, VaultKeyError, HostWorkRefused) as error:
-            await all_revoked([told])
+            await all_revoked([tokens])
             raise SignInFailed(f"What the issuer gave cannot be kept, so it is not used. {error}") from error
         _LOG.info("A sign-in to the server %s was made.", server.name)
 
@@ -207,7 +207,7 @@ class SignIns:
         except SignInUnreadable:
             stored = None
         removed = await self.ask(lambda store: store.remove(owner, server.name))
-        revoked = removed and stored is not None and await _revoked(stored.told)
+        revoked = removed and stored is not None and await _revoked(stored.tokens)
         if removed:
             details = {"server": server.name, "sign_in": server.sign_in.value, "revoked": revoked}
             self._note(AuditKind.UPSTREAM_SIGNED_OUT, principal, details)
@@ -230,12 +230,12 @@ class SignIns:
     async def _stored(self, server: ServerConfig, owner: SignInOwner) -> StoredSignIn | None:
         """Return an owner's sign-in to a server; None where it was made for another URL."""
         stored = await self.ask(lambda store: store.get(owner, server.name))
-        return None if stored is None or stored.told.get("url") != server.url else stored
+        return None if stored is None or stored.tokens.get("url") != server.url else stored
 
     async def token(self, server: ServerConfig, owner: SignInOwner) -> str:
         """Return the access token of now; what signs requests calls it.
 
-        Raises `SignInNeeded` where there is none, and `httpx2.ConnectError` where that cannot be told.
+        Raises `SignInNeeded` where there is none, and `httpx2.ConnectError` where that is unknown.
         """
         import httpx2
 
@@ -257,7 +257,7 @@ class SignIns:
             stored = await self._stored(server, owner)
             if stored is None:
                 raise SignInNeeded(f"Nobody is signed in to the server {server.name!r} for this call. Sign in.")
-            granted = Granted.model_validate(stored.told)
+            granted = Granted.model_validate(stored.tokens)
             if not granted.is_over_soon:
                 return granted.tokens.access_token
             renewing = self._renewing.get((server.name, owner))
@@ -293,8 +293,8 @@ class SignIns:
             except SignInFailed:
                 await self.ask(lambda store: store.release(owner, name, version, process))
                 raise
-            told = fresh.model_dump(mode="json", exclude_none=True)
-            if await self.ask(lambda store: store.renew(owner, name, version, process, told)):
+            tokens = fresh.model_dump(mode="json", exclude_none=True)
+            if await self.ask(lambda store: store.renew(owner, name, version, process, tokens)):
                 return fresh.tokens.access_token
             await revoked(client, fresh)  # signed out, or in anew, meanwhile
         raise SignInNeeded(f"The sign-in to the server {name!r} was ended. Sign in again.")
@@ -309,11 +309,11 @@ async def all_revoked(given: Sequence[StoredTokens]) -> int:
     """Revoke at the issuers what sign-ins gave (RFC 7009); return how many answered within `REVOKED_WITHIN_SECONDS`."""
     asked = asyncio.Semaphore(_REVOKED_AT_ONCE)
 
-    async def one(told: StoredTokens) -> bool:
+    async def one(tokens: StoredTokens) -> bool:
         async with asked:
-            return await _revoked(told)
+            return await _revoked(tokens)
 
-    tasks = [asyncio.create_task(one(told)) for told in given]
+    tasks = [asyncio.create_task(one(each)) for each in given]
     if not tasks:
         return 0
     done, late = await asyncio.wait(tasks, timeout=REVOKED_WITHIN_SECONDS)
@@ -322,8 +322,8 @@ async def all_revoked(given: Sequence[StoredTokens]) -> int:
     return sum(task.exception() is None and task.result() for task in done)
 
 
-async def _revoked(told: object) -> bool:
+async def _revoked(tokens: object) -> bool:
     from ....tools_registry.sign_in.token_endpoint import Granted, issuer_client, revoked
 
     async with issuer_client() as client:
-        return await revoked(client, Granted.model_validate(told))
+        return await revoked(client, Granted.model_validate(tokens))

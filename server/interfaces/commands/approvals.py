@@ -54,9 +54,9 @@ def list_(
         from ...use_cases.runs.background.background_reports import pages_at
 
         pages = pages_at(url)
-    told = listed_approvals(here, wanted, who=who, tool=tool, since=began, pages=pages)
+    listed = listed_approvals(here, wanted, who=who, tool=tool, since=began, pages=pages)
     none = "No run waits for an answer." if wanted == "waiting" else "There are no questions that fit."
-    return Output({"count": len(told), "approvals": told}, approval_lines(told) if told else none)
+    return Output({"count": len(listed), "approvals": listed}, approval_lines(listed) if listed else none)
 
 
 def listed_approvals(
@@ -72,11 +72,11 @@ def listed_approvals(
     names = None if tool is None else re.compile(rf"(?<![\w.]){re.escape(tool)}(?=[(,])")
 
     def fits(asked: ListedRun) -> bool:
-        told = asked.told
-        names_it = names is None or names.search(str(told["question"])) is not None
-        return asked.began >= since and who in {None, told["who"]} and names_it
+        row = asked.summary
+        names_it = names is None or names.search(str(row["question"])) is not None
+        return asked.began >= since and who in {None, row["who"]} and names_it
 
-    return [told for home in opened_homes(here) for told in approvals_in(home, wanted, fits, pages)]
+    return [row for home in opened_homes(here) for row in approvals_in(home, wanted, fits, pages)]
 
 
 def approvals_in(
@@ -92,9 +92,9 @@ def approvals_in(
     return [{"tenant": home.home.tenant, **each} for each in hidden]
 
 
-def approval_lines(told: Sequence[Transcript]) -> Iterator[str]:
+def approval_lines(listed: Sequence[Transcript]) -> Iterator[str]:
     """Give the lines of a list of questions."""
-    for each in told:
+    for each in listed:
         who = f"{each['tenant']}/{each['who']}"
         yield one_line(f"{each['id']}  {each['at']}  {each['outcome']}  {each['elapsed_ms']} ms  {who}")
         yield from (str(each[name]) for name in ("code", "question", "link") if each.get(name))
@@ -109,13 +109,13 @@ def show(here: Here, approval: str) -> Output:
     """
     run_id, _ = _read_id(approval)
     with home_of_run(here, run_id) as home:
-        told = next((each for each in approvals_in(home) if each["id"] == approval), None)
-        if told is None:
+        row = next((each for each in approvals_in(home) if each["id"] == approval), None)
+        if row is None:
             raise UsageError(_why_answered(home, approval))
         scope, code = _program(home, run_id)
         program = code if home.privacy.is_off else asyncio.run(home.privacy.hide_text(scope, code))
-        lines = [*approval_lines([told | {"code": ""}])][:-1]
-        return Output(told | {"program": program}, [*lines, "", "program:", program])
+        lines = [*approval_lines([row | {"code": ""}])][:-1]
+        return Output(row | {"program": program}, [*lines, "", "program:", program])
 
 
 def _waiting(home: OpenedHome, pages: str | None) -> Iterator[ListedRun]:
@@ -129,7 +129,7 @@ def _waiting(home: OpenedHome, pages: str | None) -> Iterator[ListedRun]:
         if (approval := state.approval) is None:
             continue
         _, program = _program(home, state.run_id)
-        told: Transcript = {
+        row: Transcript = {
             "id": approval.id,
             "run_id": approval.run_id,
             "outcome": "waiting",
@@ -142,8 +142,8 @@ def _waiting(home: OpenedHome, pages: str | None) -> Iterator[ListedRun]:
         }
         if pages is not None:
             place = "" if tenant == DEFAULT_TENANT else f"{tenant}/"
-            told["link"] = f"{pages}{place}{store.link(approval.run_id, approval.number, state.expires or 0)}"
-        yield ListedRun(state.changed, approval.scope, told)
+            row["link"] = f"{pages}{place}{store.link(approval.run_id, approval.number, state.expires or 0)}"
+        yield ListedRun(state.changed, approval.scope, row)
 
 
 def _program(home: OpenedHome, run_id: str) -> tuple[str, str]:
@@ -166,7 +166,7 @@ def _answered_ones(home: OpenedHome, wanted: str) -> Iterator[ListedRun]:
         for answer in state.answers:
             outcome = "denied" if answer.choice is None else "approved"
             if outcome == wanted:
-                told: Transcript = {
+                row: Transcript = {
                     "id": f"{state.run_id}.{answer.number}",
                     "run_id": state.run_id,
                     "outcome": outcome,
@@ -176,7 +176,7 @@ def _answered_ones(home: OpenedHome, wanted: str) -> Iterator[ListedRun]:
                     "at": moment(answer.at),
                     "elapsed_ms": elapsed_ms(state.queued, answer.at),
                 }
-                yield ListedRun(answer.at, scope, told)
+                yield ListedRun(answer.at, scope, row)
 
 
 @approvals.command(audit=AuditedAs("approval.answered", "approval"))

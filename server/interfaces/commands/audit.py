@@ -91,7 +91,7 @@ def _audit(
         if here.json:
             for line in store.lines(wanted):
                 print(json.dumps(line_json(line)))
-            print(json.dumps({"head": _told_head(store.head())}))
+            print(json.dumps({"head": _head_json(store.head())}))
             return Exit.OK
         return Output(None, [*_grouped(store.lines(wanted))] or "There are no lines that fit.")
 
@@ -105,13 +105,13 @@ def _verify(store: AuditStore, expect_head: str | None) -> Output:
         raise UsageError("--expect-head is no head. Give the 64 hexadecimal digits that `sealab audit verify` printed.")
     verdict = store.verify(expected)
     head = verdict.head
-    told = {"ok": verdict.why is None, "lines": verdict.lines, "head": _told_head(head), "bad": None}
+    summary = {"ok": verdict.why is None, "lines": verdict.lines, "head": _head_json(head), "bad": None}
     if verdict.why is not None:
         lines = f"The log was changed. Line {verdict.bad_number}: {verdict.why}. The {verdict.lines} before it hold."
-        return Output({**told, "bad": {"line": verdict.bad_number, "why": verdict.why}}, lines, Exit.FAILED)
+        return Output({**summary, "bad": {"line": verdict.bad_number, "why": verdict.why}}, lines, Exit.FAILED)
     trimmed = f" Lines 1 to {head.before_number} were trimmed." if head.before_number else ""
     whole = f"{verdict.lines} lines, none was changed.{trimmed}"
-    return Output(told, (whole, f"head {head.number} {head.hash or '(empty)'}"))
+    return Output(summary, (whole, f"head {head.number} {head.hash or '(empty)'}"))
 
 
 def _trim(store: AuditStore, before: str | None, *, yes: bool) -> Output:
@@ -135,7 +135,7 @@ def _trim(store: AuditStore, before: str | None, *, yes: bool) -> Output:
     gone = store.trim(before_us, event)
     head = store.head()
     lines = f"Trimmed {gone} lines; the log begins after line {head.before_number}."
-    return Output({"trimmed": gone, "head": _told_head(head)}, lines)
+    return Output({"trimmed": gone, "head": _head_json(head)}, lines)
 
 
 def _grouped(lines: Iterable[KeptLine]) -> Iterator[str]:
@@ -161,7 +161,7 @@ def line_json(line: KeptLine) -> dict[str, object]:
     }
 
 
-def _told_head(head: Head) -> dict[str, object]:
+def _head_json(head: Head) -> dict[str, object]:
     return {"number": head.number, "hash": head.hash, "begins_after": head.before_number}
 
 
@@ -173,8 +173,8 @@ def _shown(line: KeptLine) -> str:
     parts += [f"{name}={value}" for name, value in event.details.items()]
     parts += [f"in={event.bytes_in}"] if event.bytes_in else []
     parts += [f"out={event.bytes_out}"] if event.bytes_out else []
-    told = "  ".join(part for part in parts if part)
-    return one_line(f"{line.number:>7}  {_time(event.at_us, 'seconds')}  {event.event:<18} {who:<16}  {told}").rstrip()
+    text = "  ".join(part for part in parts if part)
+    return one_line(f"{line.number:>7}  {_time(event.at_us, 'seconds')}  {event.event:<18} {who:<16}  {text}").rstrip()
 
 
 def _time(at_us: int, precision: str) -> str:

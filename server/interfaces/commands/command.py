@@ -142,9 +142,9 @@ class Command(NamedTuple):
             if each.kind is each.VAR_POSITIONAL:
                 parser.takes_words = not self.takes_options
                 continue
-            metavar, told = described[each.name]
+            metavar, help_text = described[each.name]
             kind = eval(each.annotation, self.function.__globals__)  # noqa: S307 - the text of an annotation here
-            _add(parser, each, kind, metavar, told.replace("%", "%%"))
+            _add(parser, each, kind, metavar, help_text.replace("%", "%%"))
         if self.has_json:
             parser.add_argument("--json", action="store_true", help="print it as JSON")
         parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
@@ -153,8 +153,10 @@ class Command(NamedTuple):
             parser.add_argument("--config", metavar="FILE", help="the file of settings, instead of <home>/sealab.toml")
             parser.add_argument("--log-level", metavar="LEVEL", help=f"what goes to stderr: {LOG_LEVELS}")
         if self.of_tenant or self.of_all_tenants:
-            told = "look at this tenant alone, not at all" if self.of_all_tenants else "work on what this tenant has"
-            parser.add_argument("--tenant", dest="tenants_home", metavar="TENANT", help=told)
+            help_text = (
+                "look at this tenant alone, not at all" if self.of_all_tenants else "work on what this tenant has"
+            )
+            parser.add_argument("--tenant", dest="tenants_home", metavar="TENANT", help=help_text)
 
     def start(self, chosen: argparse.Namespace, words: str) -> int:
         """Run the command that `words` name, print what it gives and return its exit code.
@@ -240,7 +242,7 @@ class Command(NamedTuple):
                 _user(here),
                 run="" if run is None else str(getattr(here.chosen, run)),
                 outcome=outcome,
-                details=details | here.told,
+                details=details | here.audit_details,
             )
             try:
                 log.flush()
@@ -288,11 +290,11 @@ class Group:
             )
 
 
-def _add(parser: Parser, parameter: inspect.Parameter, kind: Any, metavar: str | None, told: str) -> None:
+def _add(parser: Parser, parameter: inspect.Parameter, kind: Any, metavar: str | None, help_text: str) -> None:
     """Give a parser one argument or option of that type."""
     is_option = parameter.kind is parameter.KEYWORD_ONLY
     has_default = parameter.default is not parameter.empty
-    how: dict[str, Any] = {"help": told, "default": parameter.default if has_default else None}
+    how: dict[str, Any] = {"help": help_text, "default": parameter.default if has_default else None}
     if get_origin(kind) in {UnionType, Union}:
         kind = next(each for each in get_args(kind) if each is not NoneType)
     repeated = get_origin(kind) is Sequence

@@ -160,8 +160,8 @@ async def _demo(here: Here) -> Output:
     lines = ["\nIn figures, of this run", *(f"  {figure}" for figure in demo.figures)]
     took = f"in {time.perf_counter() - began:.1f} s"
     lines.append(f"\n{'All of it happened' if held else 'Not all of it happened'}, {took}.")
-    told = {"ok": held, "steps": demo.steps, "figures": demo.figures}
-    return Output(told, lines, Exit.OK if held else Exit.FAILED)
+    summary = {"ok": held, "steps": demo.steps, "figures": demo.figures}
+    return Output(summary, lines, Exit.OK if held else Exit.FAILED)
 
 
 demo = Command(_demo, needs_home=False)
@@ -243,10 +243,10 @@ async def _privacy(demo: Demo, client: Client) -> None:
     """Work on personal data through a server that hides it from the model."""
     demo.say("\nPersonal data that the model never sees (PRIVACY=auto)")
     report = await demo.run(client, FIRST_CUSTOMER)
-    told = json.dumps([report["result"], report.get("output", "")], ensure_ascii=False)
+    report_text = json.dumps([report["result"], report.get("output", "")], ensure_ascii=False)
     hidden = cast("dict[str, int]", report.get("privacy", {}).get("hidden", {}))
-    tokens = [*re.findall(r"\[EMAIL_[0-9a-z]{10}\]", told), ""]
-    shown = sum(value in told for each in CUSTOMERS for value in (each["name"], each["email"]))
+    tokens = [*re.findall(r"\[EMAIL_[0-9a-z]{10}\]", report_text), ""]
+    shown = sum(value in report_text for each in CUSTOMERS for value in (each["name"], each["email"]))
     held = report["success"] and len(tokens) > 1 and not shown
     demo.show("code had values, the model tokens", held, report.get("output", "").strip())
     demo.show("the report counts what it hid", bool(hidden), ", ".join(f"{n} {kind}" for kind, n in hidden.items()))

@@ -305,11 +305,11 @@ async def _no_calls(name: str, _arguments: object) -> None:
 def as_lines(findings: Findings) -> Iterator[str]:
     """Format the findings for a terminal."""
 
-    def line(what: str, state: str, told: str = "") -> str:
-        return f"{what:<14}{state:<24}{told}" if told else f"{what:<14}{state}"
+    def line(what: str, state: str, note: str = "") -> str:
+        return f"{what:<14}{state:<24}{note}" if note else f"{what:<14}{state}"
 
-    def remedy(told: str) -> str:
-        return f"{'':<14}to do: {told}"
+    def remedy(action: str) -> str:
+        return f"{'':<14}to do: {action}"
 
     for layer in findings["layers"]:
         state = "active" if layer["active"] else "available, not active" if layer["available"] else "not available"

@@ -326,25 +326,25 @@ def _propose(here: Here, names: Sequence[str], answers: _Answers) -> dict[str, d
 
 def _give_entry(file: ClientFile, command: Sequence[str], home: Home, answers: _Answers) -> WrittenEntry:
     """Show what would be written into a client's file, ask, and write it."""
-    told = WrittenEntry(client=file.client, file=str(file.path), state="kept", backup=None, problem=None)
+    entry = WrittenEntry(client=file.client, file=str(file.path), state="kept", backup=None, problem=None)
     try:
         change = plan_entry(file, command, Path.home(), network_variables(os.environ))
         if change is None:
             print(f"  {file.client}: starts sealab already.")
-            return {**told, "state": "there"}
+            return {**entry, "state": "there"}
         print(f"  {file.client}: {file.path} gets")
         for line in textwrap.dedent(change.added.strip("\r\n")).splitlines():
             print(f"    {line}")
         if not answers.agreed(f"Write it for {file.client}?"):
-            return told
+            return entry
         home.prepare()
         backup = write(change, home.backups)
     except ConfigurationRefused as refusal:
         print(f"  {file.client}: {file.path} stays as it is: {refusal}")
         print(f"    Its entry would be: {shlex.join(command)}")
-        return {**told, "state": "refused", "problem": str(refusal)}
+        return {**entry, "state": "refused", "problem": str(refusal)}
     print(f"  Written.{'' if backup is None else f' What it was is kept in {backup}.'}")
-    return {**told, "state": "written", "backup": None if backup is None else str(backup)}
+    return {**entry, "state": "written", "backup": None if backup is None else str(backup)}
 
 
 def _move(here: Here, files: Sequence[ClientFile], answers: _Answers, problems: list[str]) -> dict[str, list[str]]:

@@ -33,16 +33,16 @@ def list_(here: Here, database: Database, *, tenant: str | None = None, who: str
     tenant: those of one tenant
     who PRINCIPAL: those of one person
     """
-    told = [
-        _told(limit, found)
+    rows = [
+        _row(limit, found)
         for limit, found in LimitStore(database).all().items()
         if tenant in {None, limit.tenant} and who in {None, limit.principal}
     ]
     names = [f"{whose}_{kind}" for whose in ("caller", "tenant") for kind in KINDS]
     usual = {name: getattr(here.settings, name) for name in names}
-    lines = [f"{_whose(each)}  {each['name']}  {each['value']:g}  since {each['since']}" for each in told]
+    lines = [f"{_whose(each)}  {each['name']}  {each['value']:g}  since {each['since']}" for each in rows]
     lines += [f"all others  {name}  {f'{value:g}' if value else 'no bound'}" for name, value in usual.items()]
-    return Output({"count": len(told), "limits": told, "settings": usual}, lines)
+    return Output({"count": len(rows), "limits": rows, "settings": usual}, lines)
 
 
 @limits.command(audit=AuditedAs("limit.set", about="name"))
@@ -73,13 +73,13 @@ def set_(
         except SettingsError as error:
             raise UsageError(f"{error} Or give {_DEFAULT}.") from None
     LimitStore(database).put(limit, most)
-    here.told |= {"of": "/".join(filter(None, limit[:2])), "limit": limit.name, "value": value}
-    told = {"tenant": limit.tenant, "who": who, "name": limit.name, "value": most}
+    here.audit_details |= {"of": "/".join(filter(None, limit[:2])), "limit": limit.name, "value": value}
+    row = {"tenant": limit.tenant, "who": who, "name": limit.name, "value": most}
     now = "as the settings say" if most is None else f"{most:g}" if most else "no bound"
-    return Output(told, f"{limit.name} of {_whose(told)} is {now}, within {REFRESH_SECONDS:g} seconds.")
+    return Output(row, f"{limit.name} of {_whose(row)} is {now}, within {REFRESH_SECONDS:g} seconds.")
 
 
-def _told(limit: LimitOf, found: SetLimit) -> dict[str, object]:
+def _row(limit: LimitOf, found: SetLimit) -> dict[str, object]:
     return {
         "tenant": limit.tenant,
         "who": limit.principal or None,
@@ -89,5 +89,5 @@ def _told(limit: LimitOf, found: SetLimit) -> dict[str, object]:
     }
 
 
-def _whose(told: Mapping[str, object]) -> str:
-    return f"{told['tenant']}/{told['who']}" if told["who"] else f"{told['tenant']} (all)"
+def _whose(row: Mapping[str, object]) -> str:
+    return f"{row['tenant']}/{row['who']}" if row["who"] else f"{row['tenant']} (all)"

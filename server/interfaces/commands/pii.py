@@ -55,8 +55,8 @@ def sanitize(
             f"sealab: {strays} bytes are not {work.encoding.name}: what they stand in may hold personal data. "
             "Say --encoding."
         )
-    told = {"sanitized_text": text, "pii_found": sum(types.values()), "pii_types": sorted(types)}
-    return Output(told, code=Exit.FAILED if strays else Exit.OK)
+    summary = {"sanitized_text": text, "pii_found": sum(types.values()), "pii_types": sorted(types)}
+    return Output(summary, code=Exit.FAILED if strays else Exit.OK)
 
 
 @pii.command(audit=AuditedAs("exported"))
@@ -91,16 +91,16 @@ def audit(here: Here, *, limit: int = 100) -> Output:
     if limit < 0:
         raise UsageError(f"--limit is {limit}, which is not allowed. Give 0 or more.")
     with opened_vault(here.home, here.settings) as work:
-        told = vault_json(work.privacy, limit)
+        contents = vault_json(work.privacy, limit)
     shown = [
         "{at}  {scope:.{shown}}  {action:<8} {destination:<20} {type:<12} {count:>6}".format(**each, shown=SCOPE_SHOWN)
-        for each in told["audit"]
+        for each in contents["audit"]
     ]
-    held = f"The vault holds {told['values']} values in {told['scopes']} scopes: {of_types(told['types'])}."
-    return Output(told, [held, *shown])
+    held = f"The vault holds {contents['values']} values in {contents['scopes']} scopes: {of_types(contents['types'])}."
+    return Output(contents, [held, *shown])
 
 
-class VaultTold(TypedDict):
+class VaultContents(TypedDict):
     """What a vault holds by type, and the newest lines of what was done with values; never a value."""
 
     values: int
@@ -109,7 +109,7 @@ class VaultTold(TypedDict):
     audit: list[dict[str, object]]
 
 
-def vault_json(privacy: Privacy, limit: int) -> VaultTold:
+def vault_json(privacy: Privacy, limit: int) -> VaultContents:
     """Return what a vault holds by type, and what was hidden and restored, newest first. Blocks."""
     counts = privacy.vault().counts()
     lines = [

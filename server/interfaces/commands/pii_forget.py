@@ -81,12 +81,12 @@ def forget(
             work.privacy.note("forget", "terminal", types, scope=LOCAL.scope)
         else:
             types = _types(gone)
-    told = {"found": person.found, "linked": person.linked, "shared": person.shared}
+    groups = {"found": person.found, "linked": person.linked, "shared": person.shared}
     data = {
         "erased": yes,
         "forgotten": sum(types.values()),
         "types": types,
-        **{name: list(map(_told, values)) for name, values in told.items()},
+        **{name: list(map(_value_json, values)) for name, values in groups.items()},
         **asdict(where),
         "audit_lines": lines,
     }
@@ -148,7 +148,7 @@ def _forget_principal(here: Here, principal: str, *, erases: bool) -> Output:
             erases=erases,
             audit=replace(audit, tenant=home.tenant),
         )
-    here.told |= {"of": principal, "tenant": home.tenant, "runs": len(left.runs), **left.rows}
+    here.audit_details |= {"of": principal, "tenant": home.tenant, "runs": len(left.runs), **left.rows}
     sign_ins = {"ended": left.sign_ins.sign_ins, "revoked": left.sign_ins.revoked}
 
     def shown() -> None:
@@ -160,8 +160,8 @@ def _forget_principal(here: Here, principal: str, *, erases: bool) -> Output:
         print("Lines of the audit log stay, and so do values in the vault, which all people of a tenant share.")
         _tell_to_repeat(yes=erases)
 
-    told = {"erased": erases, "principal": principal, "runs": left.runs, "kept_runs": left.kept_runs}
-    return Output({**told, **left.rows, "sign_ins": sign_ins}, shown)
+    summary = {"erased": erases, "principal": principal, "runs": left.runs, "kept_runs": left.kept_runs}
+    return Output({**summary, **left.rows, "sign_ins": sign_ins}, shown)
 
 
 def _audit_lines(here: Here, work: OpenedHome, eraser: Eraser) -> list[int]:
@@ -182,7 +182,7 @@ def _audit_lines(here: Here, work: OpenedHome, eraser: Eraser) -> list[int]:
 
 
 def _is_sought(value: PersonValue, found: Sequence[PersonValue]) -> bool:
-    """Return whether a value tells of the person wherever it stands: a town or a date that is linked does not."""
+    """Return whether a value identifies the person by itself, which a linked town or date does not."""
     return value in found or value.entry.value.type not in _OF_MANY
 
 
@@ -190,7 +190,7 @@ def _types(values: Sequence[PersonValue]) -> dict[str, int]:
     return dict(sorted(Counter(each.entry.value.type for each in values).items()))
 
 
-def _told(value: PersonValue) -> dict[str, str]:
+def _value_json(value: PersonValue) -> dict[str, str]:
     entry = value.entry
     return {"value": entry.value.plain, "type": entry.value.type, "token": entry.shown, "scope": value.scope}
 

@@ -153,8 +153,8 @@ def explain(
         context=given,
         reads=reads,
     )
-    [told] = asyncio.run(_explained(here, [asked], _book(here, policy)))
-    return Output(told, _lines(told), Exit.OK if told["allowed"] else Exit.REFUSED)
+    [explanation] = asyncio.run(_explained(here, [asked], _book(here, policy)))
+    return Output(explanation, _lines(explanation), Exit.OK if explanation["allowed"] else Exit.REFUSED)
 
 
 @policy.command()
@@ -167,13 +167,13 @@ def _test(here: Here, file: str, *, policy: str | None = None) -> Output:
     expectations = _expectations_in(file)
     found = asyncio.run(_explained(here, expectations, _book(here, policy)))
     results: list[Tested] = []
-    for number, (expected, told) in enumerate(zip(expectations, found, strict=True), 1):
+    for number, (expected, explanation) in enumerate(zip(expectations, found, strict=True), 1):
         wrong = ""
-        if told["allowed"] != (expected.expect == "allow"):
-            decided = ", ".join(rule["id"] for rule in told["by"]) or told["problem"] or "no rule"
-            wrong = f"{_shown(told)} is {'allowed' if told['allowed'] else 'refused'}, by {decided}"
-        elif expected.approval not in {None, told["approval"]}:
-            wrong = f"{_shown(told)} has the approval {told['approval']}, not {expected.approval}"
+        if explanation["allowed"] != (expected.expect == "allow"):
+            decided = ", ".join(rule["id"] for rule in explanation["by"]) or explanation["problem"] or "no rule"
+            wrong = f"{_shown(explanation)} is {'allowed' if explanation['allowed'] else 'refused'}, by {decided}"
+        elif expected.approval not in {None, explanation["approval"]}:
+            wrong = f"{_shown(explanation)} has the approval {explanation['approval']}, not {expected.approval}"
         results.append(Tested(number=number, ok=not wrong, wrong=wrong))
     lines = [f"{file}: number {each['number']}: {each['wrong']}" for each in results if not each["ok"]]
     met = len(results) - len(lines)
@@ -245,23 +245,23 @@ def _named(rule: PolicyRule) -> NamedRule:
     return NamedRule(id=rule.name, file=rule.file, line=rule.line, effect="permit" if rule.permits else "forbid")
 
 
-def _shown(told: Explanation) -> str:
-    return f"{told['principal']} {told['action']} {told['resource']}"
+def _shown(explanation: Explanation) -> str:
+    return f"{explanation['principal']} {explanation['action']} {explanation['resource']}"
 
 
-def _lines(told: Explanation) -> Iterator[str]:
-    yield f"{_shown(told)}: {'allowed' if told['allowed'] else 'refused'}"
-    if any(told["context"].values()):
-        yield f"  with {json.dumps(told['context'], ensure_ascii=False)}"
-    if told["problem"]:
-        yield f"  {told['problem']}"
-    elif not told["by"]:
+def _lines(explanation: Explanation) -> Iterator[str]:
+    yield f"{_shown(explanation)}: {'allowed' if explanation['allowed'] else 'refused'}"
+    if any(explanation["context"].values()):
+        yield f"  with {json.dumps(explanation['context'], ensure_ascii=False)}"
+    if explanation["problem"]:
+        yield f"  {explanation['problem']}"
+    elif not explanation["by"]:
         yield "  no rule permits it"
-    for rule in told["by"]:
+    for rule in explanation["by"]:
         yield f"  by {rule['effect']} {rule['id']} ({rule['file']}:{rule['line']})"
-    if told["allowed"] and told["action"] == "call":
-        yield f"  approval by the policy: {told['approval']}; mcp.json may ask for more, or refuse it"
-    for rule in told["unmet"]:
+    if explanation["allowed"] and explanation["action"] == "call":
+        yield f"  approval by the policy: {explanation['approval']}; mcp.json may ask for more, or refuse it"
+    for rule in explanation["unmet"]:
         yield f"  {rule['effect']} {rule['id']} ({rule['file']}:{rule['line']}) would apply but for a condition"
 
 

@@ -69,22 +69,24 @@ def list_(
         if given not in (None, *STATUSES):
             raise UsageError(f"{option} cannot be {given}. Give one of {', '.join(STATUSES)}.")
     began = 0.0 if since is None else moment_of(since, "--since")
-    told = hidden_runs(here, RunFilter(who, tool, outcome or status, failed=failed, since=began, limit=limit))
-    return Output({"count": len(told), "runs": told}, run_lines(told))
+    listed = hidden_runs(here, RunFilter(who, tool, outcome or status, failed=failed, since=began, limit=limit))
+    return Output({"count": len(listed), "runs": listed}, run_lines(listed))
 
 
 def hidden_runs(here: Here, wanted: RunFilter) -> list[Transcript]:
     """Return what a list says of the runs of the homes that a command looks at, the newest first."""
     found = [each for home in opened_homes(here) for each in runs_in(home, wanted)]
     found.sort(key=lambda run: run.began, reverse=True)
-    return [run.told for run in found[: wanted.limit]]
+    return [run.summary for run in found[: wanted.limit]]
 
 
 def runs_in(home: OpenedHome, wanted: RunFilter) -> list[ListedRun]:
     """Return what a list says of the runs of one home, newest first, with tokens in place of personal data."""
     listed = listed_runs(home.journal.store(), home.journal.background(), wanted)
-    told = asyncio.run(hidden_list(home.privacy, listed)) if listed else []
-    return [run._replace(told={"tenant": home.home.tenant, **each}) for run, each in zip(listed, told, strict=True)]
+    hidden = asyncio.run(hidden_list(home.privacy, listed)) if listed else []
+    return [
+        run._replace(summary={"tenant": home.home.tenant, **each}) for run, each in zip(listed, hidden, strict=True)
+    ]
 
 
 @runs.command()
@@ -94,8 +96,8 @@ def show(here: Here, run: str) -> Output:
     run: the run_id of a report or of `sealab runs list`
     """
     with home_of_run(here, run) as home:
-        told = hidden_run(home, run)
-    return Output(told, _lines(told))
+        transcript = hidden_run(home, run)
+    return Output(transcript, _lines(transcript))
 
 
 @runs.command(audit=AuditedAs("exported", run="run"))
@@ -106,8 +108,8 @@ def export(here: Here, run: str, *, output: Path | None = None) -> int:
     output FILE: write to this file instead of stdout
     """
     with home_of_run(here, run) as home:
-        told = hidden_run(home, run)
-    text = json.dumps(told, ensure_ascii=False, indent=None if here.json else 2)
+        transcript = hidden_run(home, run)
+    text = json.dumps(transcript, ensure_ascii=False, indent=None if here.json else 2)
     if output is None:
         print(text)
         return Exit.OK
@@ -209,13 +211,13 @@ def _with_limits(settings: Settings, journals: Iterable[StoredJournal]) -> Setti
 def hidden_run(home: OpenedHome, run_id: str) -> Transcript:
     """Return what a run did, with tokens of its owner in place of personal data."""
     from ....skills_db.runs import RunStore
-    from ...use_cases.runs.ledger import use_told
+    from ...use_cases.runs.ledger import use_tokens
 
     found = recorded_run(home.journal.store(), home.journal.background(), run_id)
-    told = {"tenant": home.home.tenant, **asyncio.run(hidden_transcript(home.privacy, found))}
+    transcript = {"tenant": home.home.tenant, **asyncio.run(hidden_transcript(home.privacy, found))}
     for use in RunStore(home.database()).uses(run_id=run_id).values():
-        told |= use_told(use)
-    return told
+        transcript |= use_tokens(use)
+    return transcript
 
 
 def run_lines(runs: Sequence[Mapping[str, Json]]) -> Iterator[str]:
@@ -238,36 +240,37 @@ def run_lines(runs: Sequence[Mapping[str, Json]]) -> Iterator[str]:
         yield from (one_line(f"    {run[name]}") for name in ("code", "reason") if run[name])
 
 
-def _owner(told: Mapping[str, Json]) -> str:
-    return f"{told['tenant']}/{told['who']}" if told["who"] else str(told["tenant"])
+def _owner(run: Mapping[str, Json]) -> str:
+    return f"{run['tenant']}/{run['who']}" if run["who"] else str(run["tenant"])
 
 
 def _numbered(number: Json) -> str:
     return "" if number is None else f" #{number}"  # in full Python the programs of a session have none
 
 
-def _lines(told: Transcript) -> Iterator[str]:
-    began, ms = told["began"], told["ms"]
+def _lines(transcript: Transcript) -> Iterator[str]:
+    began, ms = transcript["began"], transcript["ms"]
     took = "has not ended" if ms is None else f"took {ms} ms"
     yield one_line(
-        f"run {told['run_id']} of {_owner(told)}: {told['status']}, began {began}, {took}, {told['isolation']}"
+        f"run {transcript['run_id']} of {_owner(transcript)}: {transcript['status']}, began {began}, {took}, "
+        f"{transcript['isolation']}"
     )
     for name in ("reason", "session", "incomplete", "context_vars", "arguments"):
-        if told.get(name):
-            yield f"{name}: {_cut(told[name])}"
-    if timeline := cast("Mapping[str, Json]", told["timeline"]):
+        if transcript.get(name):
+            yield f"{name}: {_cut(transcript[name])}"
+    if timeline := cast("Mapping[str, Json]", transcript["timeline"]):
         yield "time: " + ", ".join(
             f"{name.removesuffix('_ms').replace('_', ' ')} {ms:g} ms" for name, ms in timeline.items()
         )
-    if "tokens" in told:
-        yield tokens_line(told)
+    if "tokens" in transcript:
+        yield tokens_line(transcript)
     yield from ("", "code:")
-    for number, line in enumerate(str(told["code"]).splitlines(), 1):
+    for number, line in enumerate(str(transcript["code"]).splitlines(), 1):
         yield f"{number:5}  {line}"
     yield from ("", "calls:")
-    for each in cast("Sequence[Mapping[str, Json]]", told["calls"]):
+    for each in cast("Sequence[Mapping[str, Json]]", transcript["calls"]):
         yield from _call_lines(each)
-    end = cast("Mapping[str, Json] | None", told["end"])
+    end = cast("Mapping[str, Json] | None", transcript["end"])
     if end is not None:
         yield ""
         for name in ("error", "output", "stderr", "result"):
@@ -275,9 +278,9 @@ def _lines(told: Transcript) -> Iterator[str]:
                 yield f"{name}: {_cut(end[name])}"
 
 
-def tokens_line(told: Mapping[str, object]) -> str:
-    """Return the tokens of one run or of several, as `use_told` gives them."""
-    tokens, directly = (cast("Mapping[str, int]", told[name]) for name in ("tokens", "tokens_directly"))
+def tokens_line(counts: Mapping[str, object]) -> str:
+    """Return the tokens of one run or of several, as `use_tokens` gives them."""
+    tokens, directly = (cast("Mapping[str, int]", counts[name]) for name in ("tokens", "tokens_directly"))
     return (
         f"tokens written {tokens['written']}, read {tokens['read']}; directly: calls {directly['calls']}, definitions "
         f"{directly['definitions']}"

@@ -105,8 +105,10 @@ async def run(_here: Here, app: App, name: str) -> Output:
         state = await app.background.state(run_id, None, wait_seconds=_WAIT_SECONDS)
     if state.execution is not None:
         return report_output(state.execution.report)
-    told = {"run_id": run_id, "status": state.status}
-    return Output(told, f"The run {run_id} is {state.status}. A server runs it; `sealab runs show` says what it did.")
+    summary = {"run_id": run_id, "status": state.status}
+    return Output(
+        summary, f"The run {run_id} is {state.status}. A server runs it; `sealab runs show` says what it did."
+    )
 
 
 @contextmanager

@@ -235,7 +235,7 @@ def import_(
         return plan(present, Path.home(), project, os.environ, only=only, copy_secrets=copy_secrets)
 
     found = planned(servers_of(read_document(file), file)) if dry_run else imported(here.home, planned)
-    told = {
+    summary = {
         "file": file,
         "dry_run": dry_run,
         "added": list(found.added),
@@ -259,7 +259,7 @@ def import_(
         "problems": [{"file": path, "why": why} for path, why in found.problems],
     }
     shown = partial(_print_import, found, file, dry_run=dry_run, copy_secrets=copy_secrets)
-    return Output(told, shown, Exit.FAILED if found.problems else Exit.OK)
+    return Output(summary, shown, Exit.FAILED if found.problems else Exit.OK)
 
 
 def imported(home: Home, planned: Callable[[Mapping[str, object]], ImportPlan]) -> ImportPlan:
@@ -314,10 +314,10 @@ def _pair(text: str, mark: str, option: str) -> tuple[str, str]:
 def _shown_server(server: ServerConfig, written: object) -> dict[str, object]:
     """Return what may be shown of a server: as it is written, and of variables and headers the names alone."""
     entry = written if isinstance(written, dict) else {}
-    told: dict[str, object] = {"name": server.name, "type": server.type.value}
-    told |= {key: entry[key] for key in ("command", "args", "cwd", "url", "openapi") if key in entry}
-    told |= {"env": sorted(server.env)} if server.command else {"headers": sorted(server.headers)}
-    return told | {
+    described: dict[str, object] = {"name": server.name, "type": server.type.value}
+    described |= {key: entry[key] for key in ("command", "args", "cwd", "url", "openapi") if key in entry}
+    described |= {"env": sorted(server.env)} if server.command else {"headers": sorted(server.headers)}
+    return described | {
         "category": server.category or server.name,
         "disabled": server.disabled,
         "approve": server.approve.value,

@@ -70,7 +70,7 @@ async def examined_servers(
 
 
 def standing_servers(here: Here, configuration: Configuration) -> dict[str, dict[str, Json]]:
-    """Return how each server stands as far as is known without connecting, see `UpstreamStatus.told`."""
+    """Return how each server stands as far as is known without connecting, see `UpstreamStatus.as_json`."""
     home = here.home
     with opened_state(home, here.settings.database_url) as state:
         catalog = Catalog.load(home.tools, state.lists, configuration.servers)
@@ -115,11 +115,11 @@ class _Examination:
             error = failure.for_operator.removesuffix(f" See {test_of(name)}.")
             await asyncio.sleep(0)  # so that the last of the server's stderr is read
             stderr = "\n".join(self.upstreams.stderr_of(name).splitlines()[-_STDERR_LINES:])
-        told: dict[str, object] = {}
+        report: dict[str, object] = {}
         left_out: Sequence[LeftOut] = ()
         if inspection is not None:
             config = self.configuration.server(name)
-            told = _inspection_report(inspection, config, accepted=self.accept)
+            report = _inspection_report(inspection, config, accepted=self.accept)
             left_out = inspection.left_out
             if self.accept or not inspection.quarantined:
                 left_out = await asyncio.to_thread(self._remember, config, inspection)
@@ -141,7 +141,7 @@ class _Examination:
                 for tool, rules in sorted((await self.upstreams.approved(name)).items())
                 for each in rules
             ],
-            **told,
+            **report,
         }
 
     async def _inspected(self, config: ServerConfig) -> Inspection:
@@ -239,9 +239,9 @@ def proposed_effects(tested: dict[str, object]) -> dict[str, str]:
     }
 
 
-def print_left_out(told: Mapping[str, object]) -> None:
+def print_left_out(tested: Mapping[str, object]) -> None:
     """Print which tools of a server cannot be offered, and why."""
-    for each in cast("list[dict[str, str]]", told["left_out"]):
+    for each in cast("list[dict[str, str]]", tested["left_out"]):
         print(f"{'':<{_WIDTH}} left out: {one_line(each['tool'])}: {one_line(each['reason'])}")
 
 

@@ -71,11 +71,11 @@ def _parser(draft: SkillDraft) -> argparse.ArgumentParser:
     group = parser.add_argument_group("parameters")
     for name, schema in properties.items():
         flags = list(dict.fromkeys((f"--{name.replace('_', '-')}", f"--{name}")))
-        told = _help(schema, required=name in cast("Sequence[str]", draft.parameters.get("required", ())))
+        help_text = _help(schema, required=name in cast("Sequence[str]", draft.parameters.get("required", ())))
         if schema.get("type") == "boolean":
-            group.add_argument(*flags, dest=name, help=told, action=argparse.BooleanOptionalAction)
+            group.add_argument(*flags, dest=name, help=help_text, action=argparse.BooleanOptionalAction)
         else:
-            group.add_argument(*flags, dest=name, help=told, metavar=_metavar(schema))
+            group.add_argument(*flags, dest=name, help=help_text, metavar=_metavar(schema))
     group.add_argument("--arguments", dest="--arguments", metavar="JSON", help="all of them as one JSON object, or -")
     if draft.parameters.get("additionalProperties"):
         group.add_argument(

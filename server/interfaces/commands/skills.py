@@ -109,7 +109,7 @@ async def save(
     force: save it though tests of the version before, or of skills that use it, fail
     test_file FILE: a file that the tests find in the workspace by this name; may be repeated
     """
-    here.told["name"] = await use_cases.name_noted(app.skills, LOCAL, name)
+    here.audit_details["name"] = await use_cases.name_noted(app.skills, LOCAL, name)
     if (file is None) == (from_run is None):
         raise UsageError("Give either a FILE of Python code or --from-run RUN_ID.")
     if parameter and from_run is None:
@@ -182,7 +182,7 @@ async def _test(here: Here, app: App, names: Sequence[str] = (), *, record: bool
     names NAME: the skills (default: all)
     record: call upstream tools, and keep what they answer
     """
-    told: list[dict[str, object]] = []
+    results: list[dict[str, object]] = []
     for name in names or list(await app.skills.service.ask(lambda store: store.names())):
         plan = testing.plan_of((await use_cases.stored(app.skills, name)).draft)
         entry: dict[str, object] = {"name": name, "ok": True, "tested": plan.tests_something, "problem": None}
@@ -190,13 +190,13 @@ async def _test(here: Here, app: App, names: Sequence[str] = (), *, record: bool
             await use_cases.examine(app.skills, name, record=record)
         except SkillUnfit as error:
             entry |= {"ok": False, "problem": testing.cause_of(error)}
-        told.append(entry)
+        results.append(entry)
         if not here.json:
             print(f"{'ok' if entry['ok'] else 'failed':<8}{name}{'' if plan.tests_something else '  (no tests)'}")
             if entry["problem"]:
                 print_error(f"sealab: {entry['problem']}")
-    failed = sum(not entry["ok"] for entry in told)
-    data = {"tests": told, "passed": len(told) - failed, "failed": failed}
+    failed = sum(not entry["ok"] for entry in results)
+    data = {"tests": results, "passed": len(results) - failed, "failed": failed}
     return Output(data, code=Exit.FAILED if failed else Exit.OK)
 
 
@@ -229,7 +229,7 @@ async def delete(here: Here, app: App, name: str, *, restore: bool = False, purg
     """
     if restore and purge:
         raise UsageError("--restore brings back what --purge removes for good. Give one of them.")
-    here.told["name"] = await use_cases.name_noted(app.skills, LOCAL, name)
+    here.audit_details["name"] = await use_cases.name_noted(app.skills, LOCAL, name)
     if restore:
         versions = await app.skills.service.ask(lambda store: store.restore(name))
         return _facts({"name": name, "restored_versions": len(versions)})
@@ -286,7 +286,7 @@ async def import_(
     read = [each for each in imported if each.refused is None]
     return Output(
         {"skills": [asdict(each) for each in imported]},
-        [*map(_told_of_import, read), *_still_needed(read)],
+        [*map(_import_line, read), *_still_needed(read)],
         Exit.OK if len(read) == len(imported) else Exit.FAILED,
     )
 
@@ -315,11 +315,11 @@ async def restore(_here: Here, app: App, what: str, *, replace: bool = False) ->
     )
 
 
-def _told_of_import(each: Imported) -> str:
-    told = [f"version {each.version}{'' if each.created else ', already there'}"]
-    told += [", ".join(f"{number} {part}" for part, number in each.brought.items())] if each.brought else []
-    told += [f"call {', '.join(f'skills.{each.name}.{script}' for script in each.scripts)}"] if each.scripts else []
-    return f"{each.name}  ({'; '.join(told)})"
+def _import_line(each: Imported) -> str:
+    parts = [f"version {each.version}{'' if each.created else ', already there'}"]
+    parts += [", ".join(f"{number} {part}" for part, number in each.brought.items())] if each.brought else []
+    parts += [f"call {', '.join(f'skills.{each.name}.{script}' for script in each.scripts)}"] if each.scripts else []
+    return f"{each.name}  ({'; '.join(parts)})"
 
 
 def _still_needed(read: Sequence[Imported]) -> list[str]:
@@ -335,5 +335,5 @@ def _is_name(what: str) -> bool:
     return what.isidentifier() and not Path(what).exists()
 
 
-def _facts(told: Mapping[str, object]) -> Output:
-    return Output(told, "  ".join(f"{key.replace('_', ' ')}: {value}" for key, value in told.items()))
+def _facts(facts: Mapping[str, object]) -> Output:
+    return Output(facts, "  ".join(f"{key.replace('_', ' ')}: {value}" for key, value in facts.items()))

@@ -8,7 +8,7 @@ from typing import Literal, cast
 
 from ....skills_db.tenants.used import Use
 from ...governance.scopes import principal_of
-from ...use_cases.runs.ledger import TOKENIZER, use_told
+from ...use_cases.runs.ledger import TOKENIZER, use_tokens
 from ...use_cases.tenants.contents import operators_database
 from .command import Command
 from .opened import opened_homes
@@ -38,13 +38,13 @@ def _stats(
         _of_days(here, tenant, who, first, by) if by in _OF_DAYS else _of_runs(here, tenant, who, began, by)
     ):
         sums[row] = sums.get(row, Use()).plus(use)
-    rows = [{by: row, **_told(use)} for row, use in sorted(sums.items())]
+    rows = [{by: row, **_use_json(use)} for row, use in sorted(sums.items())]
     total = Use()
     for use in sums.values():
         total = total.plus(use)
-    lines = [_line(str(row[by]), row) for row in rows] + ([_line("in all", _told(total))] if rows else [])
+    lines = [_line(str(row[by]), row) for row in rows] + ([_line("in all", _use_json(total))] if rows else [])
     lines.append(f"Tokens are estimated at {TOKENIZER}.")
-    return Output({"since": first, "by": by, "rows": rows, "total": _told(total), "tokenizer": TOKENIZER}, lines)
+    return Output({"since": first, "by": by, "rows": rows, "total": _use_json(total), "tokenizer": TOKENIZER}, lines)
 
 
 stats = Command(_stats)
@@ -63,29 +63,30 @@ def _of_days(here: Here, tenant: str | None, who: str | None, first: str, by: By
 
 def _of_runs(here: Here, tenant: str | None, who: str | None, began: float, by: By) -> Iterator[tuple[str, Use]]:
     """Give the use of each run that has a record, by its name, or by that of its session."""
-    for told, use in _listed(here, tenant, who, began):
+    for run, use in _listed(here, tenant, who, began):
         if use is not None:
-            session = cast("Mapping[str, object] | None", told.get("session"))
-            place = f"{told['tenant']}/{told['who']}"
-            row = str(told["run_id"]) if by == "run" else f"{place} {session['name']}" if session else f"{place}, alone"
-            yield row, use._replace(seconds=cast("float", told["cpu_ms"] or 0.0) / 1000)
+            session = cast("Mapping[str, object] | None", run.get("session"))
+            place = f"{run['tenant']}/{run['who']}"
+            row = str(run["run_id"]) if by == "run" else f"{place} {session['name']}" if session else f"{place}, alone"
+            yield row, use._replace(seconds=cast("float", run["cpu_ms"] or 0.0) / 1000)
 
 
 def _tools(here: Here, tenant: str | None, who: str | None, began: float) -> Output:
     """Count the calls of each tool by how they went; those that failed most are first."""
     counts: dict[str, dict[str, int]] = {}
-    for told, _ in _listed(here, tenant, who, began):
-        for tool, ends in cast("Mapping[str, Mapping[str, int]]", told["tools"]).items():
+    for run, _ in _listed(here, tenant, who, began):
+        for tool, ends in cast("Mapping[str, Mapping[str, int]]", run["tools"]).items():
             counted = counts.setdefault(tool, {"runs": 0, "done": 0, "failed": 0})
             counted["runs"] += 1
             for end, count in ends.items():
                 counted[end] = counted.get(end, 0) + count
     ordered = sorted(counts.items(), key=lambda each: (-each[1]["failed"], each[0]))
     lines = [
-        f"{tool}  {told['failed']} of {sum(told.values()) - told['runs']} calls failed, in {told['runs']} runs"
-        for tool, told in ordered
+        f"{tool}  {tool_counts['failed']} of {sum(tool_counts.values()) - tool_counts['runs']} calls failed, "
+        f"in {tool_counts['runs']} runs"
+        for tool, tool_counts in ordered
     ]
-    rows = [{"tool": tool, **told} for tool, told in ordered]
+    rows = [{"tool": tool, **tool_counts} for tool, tool_counts in ordered]
     return Output({"by": "tool", "rows": rows}, lines or ["No run called a tool."])
 
 
@@ -101,14 +102,14 @@ def _listed(
         if tenant in {None, home.home.tenant}:
             uses = RunStore(home.database()).uses(since=datetime.fromtimestamp(began, UTC))
             for run in runs_in(home, RunFilter(who, since=began, limit=_RUNS_MAX)):
-                yield run.told, uses.get(str(run.told["run_id"]))
+                yield run.summary, uses.get(str(run.summary["run_id"]))
 
 
-def _told(use: Use) -> dict[str, object]:
-    return {"runs": use.runs, "cpu_seconds": round(use.seconds, 3), **use_told(use)}
+def _use_json(use: Use) -> dict[str, object]:
+    return {"runs": use.runs, "cpu_seconds": round(use.seconds, 3), **use_tokens(use)}
 
 
-def _line(row: str, told: dict[str, object]) -> str:
+def _line(row: str, counts: dict[str, object]) -> str:
     from .runs import tokens_line
 
-    return f"{row}  {told['runs']} runs  {told['cpu_seconds']} CPU s  {tokens_line(told)}"
+    return f"{row}  {counts['runs']} runs  {counts['cpu_seconds']} CPU s  {tokens_line(counts)}"

@@ -45,9 +45,9 @@ _BLOCK_BYTES = 512
 
 def _status(here: Here) -> Output:
     """Show on one screen what runs, waits and fails, and what is used of shares and disk."""
-    told = now(here)
-    told["disk"] = {**cast("Mapping[str, Json]", told["disk"]), "used": cast("Json", _sizes(here.home.root))}
-    return Output(told, _lines(told))
+    overview = now(here)
+    overview["disk"] = {**cast("Mapping[str, Json]", overview["disk"]), "used": cast("Json", _sizes(here.home.root))}
+    return Output(overview, _lines(overview))
 
 
 def _top(here: Here, *, every: float = 2.0, once: bool = False) -> int:
@@ -93,11 +93,11 @@ def now(here: Here, *, scope: str | None = None) -> dict[str, Json]:
     errors.sort(key=lambda run: run.began, reverse=True)
     with opened_state(here.home, here.settings.database_url) as state:
         failing = failing_servers(state)
-    told = [run.told for run in at_work]
+    rows = [run.summary for run in at_work]
     return {
         "at": moment(time.time()),
-        "running": [run for run in told if run["status"] == RUNNING],
-        "waiting": [run for run in told if run["status"] in {QUEUED, WAITING}],
+        "running": [run for run in rows if run["status"] == RUNNING],
+        "waiting": [run for run in rows if run["status"] in {QUEUED, WAITING}],
         "approvals": cast("Json", approvals),
         "failing_servers": [
             {
@@ -110,7 +110,7 @@ def now(here: Here, *, scope: str | None = None) -> dict[str, Json]:
         "failing_schedules": schedules,
         "shares": shares,
         "disk": {**_disk(here.home), "journals_bytes": journals_bytes},
-        "last_errors": [run.told for run in errors[:_ERRORS_SHOWN]],
+        "last_errors": [run.summary for run in errors[:_ERRORS_SHOWN]],
     }
 
 
@@ -160,14 +160,14 @@ def _sizes(root: Path) -> dict[str, int]:
     return dict(sorted(sizes.items(), key=lambda each: -each[1]))
 
 
-def _lines(told: Mapping[str, Json]) -> Iterator[str]:
+def _lines(overview: Mapping[str, Json]) -> Iterator[str]:
     names = ("running", "waiting", "approvals", "failing_servers", "failing_schedules", "shares", "last_errors")
     running, waiting, approvals, failing, schedules, shares, errors = (
-        cast("Sequence[Mapping[str, Json]]", told[name]) for name in names
+        cast("Sequence[Mapping[str, Json]]", overview[name]) for name in names
     )
-    disk = cast("Mapping[str, Json]", told["disk"])
+    disk = cast("Mapping[str, Json]", overview["disk"])
     yield (
-        f"{told['at']}  {len(running)} running, {len(waiting)} waiting, "
+        f"{overview['at']}  {len(running)} running, {len(waiting)} waiting, "
         f"{counted(len(approvals), 'approval')}, {counted(len(failing), 'failing server')}"
         + (f", {counted(len(schedules), 'failing schedule')}" if schedules else "")
     )

@@ -29,10 +29,10 @@ tenants = Group(opens=opened_operators)
 @tenants.command()
 def list_(_here: Here, database: Database) -> Output:
     """List the tenants, deleted ones too."""
-    told = [tenant_json(each) for each in TenantStore(database).all()]
-    lines = [f"{each['tenant']:<24} {each['status']:<10} created {each['created']}" for each in told]
+    listed = [tenant_json(each) for each in TenantStore(database).all()]
+    lines = [f"{each['tenant']:<24} {each['status']:<10} created {each['created']}" for each in listed]
     none = "There are no tenants but default, which is the home itself. The first token or call makes one."
-    return Output({"count": len(told), "tenants": told}, lines or none)
+    return Output({"count": len(listed), "tenants": listed}, lines or none)
 
 
 @tenants.command()
@@ -42,8 +42,8 @@ def show(here: Here, database: Database, tenant: str) -> Output:
     tenant: its id, as `sealab tenants list` shows it
     """
     home = _home(here, tenant)
-    told = {**tenant_json(_known(database, tenant)), **counts_of(here.settings, home, database)}
-    return Output(told, [f"{name:<16} {value}" for name, value in told.items()])
+    described = {**tenant_json(_known(database, tenant)), **counts_of(here.settings, home, database)}
+    return Output(described, [f"{name:<16} {value}" for name, value in described.items()])
 
 
 @tenants.command(audit=AuditedAs("tenant.created"))
@@ -103,7 +103,7 @@ def export(here: Here, database: Database, tenant: str, file: Path) -> Output:
     if found.status in {"deleting", "deleted"}:
         raise UsageError(f"The tenant {tenant} is {found.status}, so there is nothing to export.")
     manifest = export_tenant(here.settings, home, database, file)
-    here.told |= _flat({name: each for name, each in manifest.items() if name not in {"left_out", "renamed"}})
+    here.audit_details |= _flat({name: each for name, each in manifest.items() if name not in {"left_out", "renamed"}})
     left_out = manifest["left_out"]
     lines = [f"{manifest['files']} files of {tenant} are in {file}; its manifest.json says what else."]
     if isinstance(left_out, Mapping):
@@ -129,7 +129,7 @@ def delete(here: Here, database: Database, tenant: str, *, yes: bool = False) ->
         )
     with trail_beside(Home(home.operators_root), here.settings, lambda: database) as audit:
         proof = delete_tenant(here.settings, home, database, replace(audit, tenant=tenant))
-    here.told |= _flat(proof)
+    here.audit_details |= _flat(proof)
     return Output(proof, f"The tenant {tenant} is removed. The proof: {json.dumps(proof)}")
 
 
@@ -155,10 +155,10 @@ def tenant_json(tenant: Tenant) -> dict[str, object]:
     }
 
 
-def _flat(told: Mapping[str, object]) -> dict[str, Detail]:
+def _flat(nested: Mapping[str, object]) -> dict[str, Detail]:
     """Return numbers and hashes of nested mappings as details, by their names joined with dots."""
     found: dict[str, Detail] = {}
-    for name, value in told.items():
+    for name, value in nested.items():
         if isinstance(value, Mapping):
             found |= {f"{name}.{inner}": each for inner, each in _flat(value).items()}
         elif isinstance(value, int | float) or (isinstance(value, str) and name == "sha256"):

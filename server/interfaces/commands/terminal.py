@@ -49,7 +49,7 @@ class Here:
     def __init__(self, chosen: argparse.Namespace) -> None:
         self.chosen = chosen
         self.json: bool = getattr(chosen, "json", False)
-        self.told: dict[str, Detail] = {}
+        self.audit_details: dict[str, Detail] = {}
         """What the command's line in the audit log says besides: ids, counts and hashes, no secret and no file."""
         self.found_in: str | None = None
         """The tenant that has what the command is about, where it looked for that in all of them."""

@@ -60,7 +60,7 @@ def create(
         now=now,
         expires=_end_of(expires, now),
     )
-    here.told |= {"token": made.id, "of": made.principal, "scopes": " ".join(made.scopes)}
+    here.audit_details |= {"token": made.id, "of": made.principal, "scopes": " ".join(made.scopes)}
     until = "never expires" if made.expires is None else f"expires at {moment(made.expires)}"
 
     def shown() -> None:
@@ -80,15 +80,15 @@ def list_(_here: Here, database: Database, *, tenant: str | None = None) -> Outp
     tenant: those of one tenant
     """
     stored = TokenStore(database).listed(None if tenant is None else tenant_name(tenant))
-    told = [token_json(each) for each in stored]
+    listed = [token_json(each) for each in stored]
 
     def shown() -> None:
-        for token, each in zip(stored, told, strict=True):
+        for token, each in zip(stored, listed, strict=True):
             used = f"last used {each['last_used']}" if each["last_used"] else "not used"
             print(token.id, token.name, f"{token.tenant}/{token.principal}", each["state"], used, sep="  ")
             print(f"    {' '.join(token.scopes)}")
 
-    return Output({"count": len(told), "tokens": told}, shown if told else "There is no token.")
+    return Output({"count": len(listed), "tokens": listed}, shown if listed else "There is no token.")
 
 
 @tokens.command(audit=AuditedAs("token.revoked"))
@@ -106,7 +106,12 @@ def revoke(here: Here, database: Database, token: str) -> Output:
         raise UsageError(f"Several tokens are called {token}. Give the id of one: {ids}.")
     [stored] = found
     revoked = store.revoke(stored.id, now)
-    here.told |= {"token": stored.id, "of": stored.principal, "tenant": stored.tenant, "was_revoked": not revoked}
+    here.audit_details |= {
+        "token": stored.id,
+        "of": stored.principal,
+        "tenant": stored.tenant,
+        "was_revoked": not revoked,
+    }
     if not here.json:
         print(f"{'Revoked' if revoked else 'It was revoked before'}: {stored.id}, {stored.name}.", flush=True)
     ended = _signed_out(here, database, stored, now)

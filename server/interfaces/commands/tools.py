@@ -103,17 +103,19 @@ async def show(
     category: the category it is in
     detail_level: how much to show
     """
-    told = await discovery.definition(registry, LOCAL_IDENTITY, name, category=category, detail_level=detail_level)
+    definition = await discovery.definition(
+        registry, LOCAL_IDENTITY, name, category=category, detail_level=detail_level
+    )
 
     def shown() -> None:
-        print(f"{told['server']}.{told['name']}  ({told['category']})")
-        named = _listed(told.get("arguments"))
-        _print_indented(told.get("signature"), told.get("description"), named, told.get("example"))
+        print(f"{definition['server']}.{definition['name']}  ({definition['category']})")
+        named = _listed(definition.get("arguments"))
+        _print_indented(definition.get("signature"), definition.get("description"), named, definition.get("example"))
         for schema in ("input_schema", "output_schema", "annotations"):
-            if told.get(schema):
-                print(f"{schema}: {json.dumps(told[schema], ensure_ascii=False, indent=2)}")
+            if definition.get(schema):
+                print(f"{schema}: {json.dumps(definition[schema], ensure_ascii=False, indent=2)}")
 
-    return Output(told, shown)
+    return Output(definition, shown)
 
 
 @tools.command()
@@ -122,8 +124,8 @@ async def categories(_here: Here, registry: Registry) -> Output:
     answer = await discovery.categories(registry, LOCAL_IDENTITY)
 
     def shown() -> None:
-        for name, told in cast("Mapping[str, Mapping[str, Json]]", answer["categories"]).items():
-            print(f"{name:<24}{told['tool_count']:>6}  {told['description']}")
+        for name, category in cast("Mapping[str, Mapping[str, Json]]", answer["categories"]).items():
+            print(f"{name:<24}{category['tool_count']:>6}  {category['description']}")
         servers = counted(len(cast("list[Json]", answer["servers"])), "server")
         print(f"{counted(answer['total_tools'], 'tool')} of {servers}")
         _print_unreachable(answer.get("unreachable"))
@@ -160,7 +162,7 @@ async def generate(
             f"sealab: {path} was not made here, or was changed since, and is kept. Move it away to have it written."
         )
     _print_unreachable(await registry.unreachable())
-    told = {
+    summary = {
         "folder": folder,
         "servers": written.servers,
         "tools": written.tools,
@@ -174,7 +176,7 @@ async def generate(
         f"{counted(len(written.written), 'file')} written, {len(written.unchanged)} unchanged, "
         f"{len(written.removed)} removed."
     )
-    return Output(told, line, Exit.FAILED if written.kept else Exit.OK)
+    return Output(summary, line, Exit.FAILED if written.kept else Exit.OK)
 
 
 @tools.command(opens=None)
@@ -230,8 +232,8 @@ async def learn(
     is_published = says_shape(tool.output_schema)
     if is_published:
         print_error("Its server publishes what it returns, so there was nothing to learn.")
-    told = {"name": tool.name, "server": tool.server, "signature": signature, "learned": not is_published}
-    return Output({**told, "answers": 0 if learned is None else learned.count}, signature)
+    summary = {"name": tool.name, "server": tool.server, "signature": signature, "learned": not is_published}
+    return Output({**summary, "answers": 0 if learned is None else learned.count}, signature)
 
 
 async def _learned_one(
@@ -251,7 +253,7 @@ async def _learned_one(
 
 async def _learned_all(registry: Registry, file: Path, *, force: bool) -> Output:
     """Call the tools of a file, each with its arguments; one that fails leaves the others alone."""
-    told: list[dict[str, Json]] = []
+    results: list[dict[str, Json]] = []
     for name, arguments in _object(await asyncio.to_thread(_text_of, file), str(file)).items():
         entry: dict[str, Json] = {"tool": name, "ok": True}
         try:
@@ -260,13 +262,13 @@ async def _learned_all(registry: Registry, file: Path, *, force: bool) -> Output
             entry["signature"] = (await registry.describer()).signature(tool)
         except KNOWN_ERRORS as error:
             entry |= {"ok": False, "problem": str(error)}
-        told.append(entry)
+        results.append(entry)
 
     def shown() -> None:
-        for each in told:
+        for each in results:
             print(each["signature"]) if each["ok"] else print_error(f"sealab: {each['tool']}: {each['problem']}")
 
-    return Output({"tools": told}, shown, Exit.OK if all(each["ok"] for each in told) else Exit.FAILED)
+    return Output({"tools": results}, shown, Exit.OK if all(each["ok"] for each in results) else Exit.FAILED)
 
 
 async def _proposed(registry: Registry, file: Path) -> Output:

@@ -29,7 +29,7 @@ def rotate(here: Here) -> Output | int:
     with operators_database(here.settings, here.home) as database:
         was_wrapped = is_wrapped(database)
         where = rotated(here.settings, here.home.root, database, show)
-    here.told["was_wrapped"] = was_wrapped
+    here.audit_details["was_wrapped"] = was_wrapped
 
     if not was_wrapped:
         print_error(
@@ -42,5 +42,5 @@ def rotate(here: Here) -> Output | int:
             "not kept and not shown again."
         )
         return Exit.OK
-    told = f"The vault has a new key, in {where}. The one before opens it no more."
-    return Output({"rotated": True, "kept_in": where}, told)
+    message = f"The vault has a new key, in {where}. The one before opens it no more."
+    return Output({"rotated": True, "kept_in": where}, message)

@@ -27,7 +27,7 @@ from ..commands.opened import home_of_run, opened_operators
 from ..commands.runs import runs
 from ..commands.servers import servers
 from ..commands.tokens import token_json
-from .pages import Data, run_told
+from .pages import Data, run_with_account
 from .questions import answered
 from .views import View
 
@@ -89,27 +89,27 @@ async def _runs_replay(view: View) -> tuple[Data, str | None]:
                 raise UsageError(f"The run {run_id} is of another tenant. Edit it there, as one of its people.")
             text = code.replace("\r\n", "\n")
             report, answers = await replaying.replay_edited(app.executor, run_id, text, caller=view.viewer.caller)
-            told = {"report": report, "answered": answers.answered, "made": answers.sent}
-            return {"run_id": run_id, "edited": True, **told}, None
+            summary = {"report": report, "answered": answers.answered, "made": answers.sent}
+            return {"run_id": run_id, "edited": True, **summary}, None
         replayed = await replaying.replay(app.pools, app.journal, run_id)
         difference = replayed.difference
         if difference is not None:
             difference = await app.privacy.hide_text(view.viewer.scope or view.viewer.caller.scope, difference)
-        told = {"same": difference is None, "answered": replayed.answered, "difference": difference}
-        return {"run_id": replayed.run_id, **told}, None
+        summary = {"same": difference is None, "answered": replayed.answered, "difference": difference}
+        return {"run_id": replayed.run_id, **summary}, None
 
 
 async def _runs_reveal(view: View) -> tuple[Data, str | None]:
     """Show a run with values in for its tokens, as far as the policy lets the viewer restore them."""
     run_id = view.named["run"]
-    told = await view.listed(partial(run_told, view))
-    shown = cast("Json", {name: told.get(name) for name in _REVEALED})
-    async with view.using(str(told["tenant"])) as served:
+    transcript = await view.listed(partial(run_with_account, view))
+    shown = cast("Json", {name: transcript.get(name) for name in _REVEALED})
+    async with view.using(str(transcript["tenant"])) as served:
         privacy, store = served.app.privacy, served.app.journal.store()
         scope = (await asyncio.to_thread(store.journal, run_id)).scope
         caller = replace(view.viewer.caller, scope=scope)
         restored = await privacy.restored(caller, shown, destination="terminal", run=run_id)
-    return {**told, **cast("Data", restored), "revealed": True}, None
+    return {**transcript, **cast("Data", restored), "revealed": True}, None
 
 
 async def _runs_save(view: View) -> tuple[Data, str | None]:
@@ -157,10 +157,10 @@ async def _schedules_remove(view: View) -> tuple[Data, str | None]:
 
 
 async def _approvals_answer(view: View) -> tuple[Data, str | None]:
-    told = await view.listed(lambda here: answered(view, here, view.named["approval"]))
+    answer = await view.listed(lambda here: answered(view, here, view.named["approval"]))
     for each in (view.app, view.operators):
         each.background.work.wake()
-    return cast("Data", told), "approvals"
+    return cast("Data", answer), "approvals"
 
 
 async def _tools_try(view: View) -> tuple[Data, str | None]:

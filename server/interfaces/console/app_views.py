@@ -1,7 +1,7 @@
 """A run and its question as an MCP App (SEP-1865), for hosts that show pages of servers beside the answers of tools.
 
 The tools that give reports name one page, `ui://sealab/run`, to clients that show such. It is the same for all runs.
-Once the host has told it which run it is about, it reads `ui://sealab/runs/<run_id>`, which is written by the templates
+When it has the `run_id` from the host, it reads `ui://sealab/runs/<run_id>`, which is written by the templates
 of the console, for the caller that reads it.
 
 It answers no question. A `tools/call` that a page sends comes through the host on the connection that the model's calls
@@ -76,15 +76,15 @@ class RunViews(Extension):
             return await asyncio.to_thread(lambda: rendered("app.html", runs=_RUNS))
         if uri.startswith(_RUNS):
             try:
-                told = await self._told(uri.removeprefix(_RUNS), caller)
+                run = await self._visible_run(uri.removeprefix(_RUNS), caller)
             except JournalNotFound as error:
                 raise MCPError(INVALID_PARAMS, str(error)) from None
             except KNOWN_ERRORS as error:
-                told = {"error": str(error)}
-            return await asyncio.to_thread(lambda: rendered("app_run.html", base="", data=told, console=console))
+                run = {"error": str(error)}
+            return await asyncio.to_thread(lambda: rendered("app_run.html", base="", data=run, console=console))
         raise MCPError(INVALID_PARAMS, f"There is no resource {uri[:200]}. The page of a run is {PAGE}.")
 
-    async def _told(self, run_id: str, caller: Caller) -> Transcript:
+    async def _visible_run(self, run_id: str, caller: Caller) -> Transcript:
         """Return what the caller may see of a run: all of its own, of another's a question that they may answer."""
         from ...use_cases.journal.transcript import moment
         from ...use_cases.runs.hidden_transcripts import hidden_transcript
@@ -92,25 +92,25 @@ class RunViews(Extension):
         background, journal = self._app.background, self._app.journal
         await journal.stored()
         reach = await background.reach(run_id, caller)
-        told: Transcript = {"run_id": run_id, "approvals": []}
+        run: Transcript = {"run_id": run_id, "approvals": []}
         with suppress(JournalNotFound):  # one of the foreground has no question that waits
             state = await background.queued_state(run_id, None if reach.answers_alone else reach.scope)
             if (approval := state.approval) is not None:
                 question = await self._app.privacy.hide_text(approval.scope, approval.question)
                 who, at = principal_of(approval.scope), moment(state.changed)
                 asked: Transcript = {"id": approval.id, "run_id": run_id, "who": who, "at": at, "outcome": "waiting"}
-                told["approvals"] = [asked | {"tenant": self._app.home.tenant, "question": question}]
-            told["status"] = state.status
+                run["approvals"] = [asked | {"tenant": self._app.home.tenant, "question": question}]
+            run["status"] = state.status
         if reach.answers_alone:
-            return told
+            return run
         try:
             record = await in_thread(Kind.DATABASE, partial(self._record, run_id, reach.scope), charged=False)
         except (JournalNotFound, RequestRefused):
-            if "status" in told:  # nothing is written of it yet
-                return told
+            if "status" in run:  # nothing is written of it yet
+                return run
             raise
         whole = await hidden_transcript(self._app.privacy, record)
-        return {"tenant": self._app.home.tenant, **whole, "approvals": told["approvals"]}
+        return {"tenant": self._app.home.tenant, **whole, "approvals": run["approvals"]}
 
     def _record(self, run_id: str, scope: str | None) -> StoredJournal:
         from ...use_cases.runs.background.background_listing import recorded_run
@@ -122,12 +122,14 @@ class RunViews(Extension):
 
 
 def _with_page(answer: HandlerResult) -> HandlerResult:
-    told = answer.model_dump(by_alias=True, mode="json", exclude_none=True) if isinstance(answer, BaseModel) else answer
-    if not isinstance(told, dict):
+    fields = (
+        answer.model_dump(by_alias=True, mode="json", exclude_none=True) if isinstance(answer, BaseModel) else answer
+    )
+    if not isinstance(fields, dict):
         return answer
     page = {"ui": {"resourceUri": PAGE}}
     tools = [
         {**tool, "_meta": {**(tool.get("_meta") or {}), **page}} if tool["name"] in _TOOLS else tool
-        for tool in told.get("tools", ())
+        for tool in fields.get("tools", ())
     ]
-    return {**told, "tools": tools}
+    return {**fields, "tools": tools}

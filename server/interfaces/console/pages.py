@@ -44,7 +44,7 @@ from .views import View
 Data = Mapping[str, object]
 _LINES = 100
 _MILLISECOND = 0.001
-"""As exactly as lists tell when a run began: rather one is listed twice than left out."""
+"""The precision of start times in lists. A run may be listed twice; none is left out."""
 _SEEN = (Right.RUN, Right.APPROVE, Right.ADMIN)
 _OF_SERVER = ("disk", "shares")
 
@@ -74,14 +74,18 @@ class Page:
 
 async def _now(view: View) -> Data:
     scope = view.viewer.scope
-    told = await view.listed(lambda here: now(here, scope=scope))
-    return told if view.viewer.is_operator else {name: each for name, each in told.items() if name not in _OF_SERVER}
+    overview = await view.listed(lambda here: now(here, scope=scope))
+    return (
+        overview
+        if view.viewer.is_operator
+        else {name: each for name, each in overview.items() if name not in _OF_SERVER}
+    )
 
 
 async def _runs(view: View) -> Data:
     wanted = wanted_runs(view)
-    told = await view.listed(lambda here: hidden_runs(here, wanted))
-    return {"count": len(told), "runs": told}
+    listed = await view.listed(lambda here: hidden_runs(here, wanted))
+    return {"count": len(listed), "runs": listed}
 
 
 def wanted_runs(view: View) -> RunFilter:
@@ -106,24 +110,24 @@ def wanted_runs(view: View) -> RunFilter:
 
 
 async def _run(view: View) -> Data:
-    return await view.listed(partial(run_told, view))
+    return await view.listed(partial(run_with_account, view))
 
 
-def run_told(view: View, here: HereInServer) -> Data:
+def run_with_account(view: View, here: HereInServer) -> Data:
     """Return what a run did, and each line of it in the audit log. Blocks. Raises `JournalNotFound`."""
     run_id = view.named["run"]
     tenant = view.reach(here, run_id)
     wanted = LineFilter(tenant=tenant, run=run_id, limit=_LINES * 10)
     with home_of_run(here, run_id) as home:
         try:
-            told: Mapping[str, object] = hidden_run(home, run_id)
+            transcript: Mapping[str, object] = hidden_run(home, run_id)
         except RequestRefused as error:  # it waits, and has no journal yet
             listed = hidden_runs(here, RunFilter(unended=True, scope=view.viewer.scope, limit=_LINES * 10))
-            told = next((each for each in listed if each["run_id"] == run_id), {"run_id": run_id})
-            told = {**told, "incomplete": str(error)}
+            transcript = next((each for each in listed if each["run_id"] == run_id), {"run_id": run_id})
+            transcript = {**transcript, "incomplete": str(error)}
     account = _lines_of(view, wanted)
     waits = [each for each in questions(here, view.viewer) if each["run_id"] == run_id]
-    return {**told, "approvals": waits, "ways": _ways(account), "account": account}
+    return {**transcript, "approvals": waits, "ways": _ways(account), "account": account}
 
 
 def _ways(account: Sequence[Mapping[str, object]]) -> dict[str, dict[str, int]]:
@@ -149,8 +153,8 @@ async def _approvals(view: View) -> Data:
     outcome = view.query.get("outcome") or "waiting"
     if outcome not in {"waiting", "approved", "denied"}:
         raise UsageError(f"outcome cannot be {outcome}. Give one of waiting, approved, denied.")
-    told = await view.listed(lambda here: questions(here, view.viewer, outcome))
-    return {"count": len(told), "approvals": told}
+    listed = await view.listed(lambda here: questions(here, view.viewer, outcome))
+    return {"count": len(listed), "approvals": listed}
 
 
 async def _tools(view: View) -> Data:
@@ -186,16 +190,16 @@ async def _skill(view: View) -> Data:
         {"version": each.version, "created_at": each.created_at.isoformat(), "deleted": each.deleted_at is not None}
         for each in history
     ]
-    told: dict[str, object] = {**loaded, "versions": versions}
+    skill: dict[str, object] = {**loaded, "versions": versions}
     if before is not None:
         earlier = await skills.load(view.app.skills, name, before)
         pair = earlier["code"].splitlines(), loaded["code"].splitlines()
         names = f"version {before}", f"version {loaded['version']}"
         if max(map(len, pair)) > _DIFFERENCE_LINES_MAX:
-            told["difference"] = [f"A version has more than {_DIFFERENCE_LINES_MAX} lines. Compare them elsewhere."]
+            skill["difference"] = [f"A version has more than {_DIFFERENCE_LINES_MAX} lines. Compare them elsewhere."]
         else:
-            told["difference"] = await asyncio.to_thread(lambda: [*difflib.unified_diff(*pair, *names, lineterm="")])
-    return told
+            skill["difference"] = await asyncio.to_thread(lambda: [*difflib.unified_diff(*pair, *names, lineterm="")])
+    return skill
 
 
 def _number(view: View, name: str) -> int | None:
@@ -219,12 +223,12 @@ async def _privacy(view: View) -> Data:
     settings, privacy = view.operators.settings, view.app.privacy
     if privacy.is_off:
         return {"privacy": settings.privacy.value}
-    told = await asyncio.to_thread(vault_json, privacy, _LINES)
+    contents = await asyncio.to_thread(vault_json, privacy, _LINES)
     ways: dict[str, dict[str, int]] = {}
-    for line in told["audit"]:
+    for line in contents["audit"]:
         counts = ways.setdefault(f"{line['action']} {line['destination']}", {})
         counts[str(line["type"])] = counts.get(str(line["type"]), 0) + cast("int", line["count"])
-    return {"privacy": settings.privacy.value, **told, "ways": ways}
+    return {"privacy": settings.privacy.value, **contents, "ways": ways}
 
 
 async def _audit(view: View) -> Data:
@@ -246,7 +250,7 @@ async def _audit(view: View) -> Data:
 async def _tenants(view: View) -> Data:
     """Return the tenants with their people: whoever has a token."""
 
-    def told() -> list[dict[str, object]]:
+    def with_people() -> list[dict[str, object]]:
         database = view.operators.database()
         people: dict[str, set[str]] = {DEFAULT_TENANT: set()}
         for each in TokenStore(database).listed():
@@ -256,7 +260,7 @@ async def _tenants(view: View) -> Data:
         listed += [{"tenant": name, "status": "active"} for name in people if name not in known]
         return [{**each, "people": sorted(people.get(str(each["tenant"]), ()))} for each in listed]
 
-    tenants = await asyncio.to_thread(told)
+    tenants = await asyncio.to_thread(with_people)
     return {"count": len(tenants), "tenants": tenants}
 
 
@@ -290,8 +294,8 @@ async def _stats(view: View) -> Data:
         raise UsageError(f"by cannot be {by}. Give one of {', '.join(get_args(By))}.")
     tenant = query.get("tenant") or None if view.viewer.is_operator else view.viewer.identity.tenant
     how = {"tenant": tenant, "who": query.get("who") or None, "since": query.get("since") or "7d", "by": by}
-    told = cast("Data", (await view.listed(lambda here: stats.function(here, **how))).data)
-    return {**told, "kinds": get_args(By)}
+    usage = cast("Data", (await view.listed(lambda here: stats.function(here, **how))).data)
+    return {**usage, "kinds": get_args(By)}
 
 
 async def _settings(view: View) -> Data:

@@ -37,5 +37,5 @@ def answered(view: View, here: HereInServer, asked: str) -> Json:
     approves = view.form.get("answer") == "approve"
     named = (*(("refuse",) if approves else ()), "reason") if TAKES_REASON else ()
     how = {name: view.form.get(name, "").strip() for name in named}
-    told: Json = approvals.commands["approve" if approves else "deny"].function(here, asked, **how).data
-    return told
+    answer: Json = approvals.commands["approve" if approves else "deny"].function(here, asked, **how).data
+    return answer

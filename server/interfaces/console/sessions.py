@@ -141,11 +141,13 @@ class ConsoleSessions:
     def _editing(self) -> Iterator[dict[str, dict[str, dict[str, object]]]]:
         """Give what is kept, without what is over, to be changed."""
         with self._store().editing(_DOCUMENT) as draft:
-            told = {} if draft.data is None else json.loads(draft.data)
+            stored = {} if draft.data is None else json.loads(draft.data)
             now = time.time()
             kept = {
                 kind: {
-                    digest: each for digest, each in told.get(kind, {}).items() if now < cast("float", each["expires"])
+                    digest: each
+                    for digest, each in stored.get(kind, {}).items()
+                    if now < cast("float", each["expires"])
                 }
                 for kind in ("links", "sessions")
             }

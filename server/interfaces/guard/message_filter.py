@@ -230,13 +230,13 @@ class MessageFilter:
 
     def _tell_of_left(self, tool: str, left: LeftInCall) -> None:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(left.values.items()))
-        told = [
+        reasons = [
             *([f"{len(left.withheld)} tokens withheld by its rule"] * bool(left.withheld)),
             *([f"{len(left.unknown)} unknown tokens"] * bool(left.unknown)),
             *([f"values withheld by its rule: {kinds}"] * bool(kinds)),
         ]
         what = "was not called" if left.refused else "was given tokens as they are"
-        _LOG.warning("%s of the server %s %s (%s).", tool, self._server.name, what, "; ".join(told))
+        _LOG.warning("%s of the server %s %s (%s).", tool, self._server.name, what, "; ".join(reasons))
 
 
 async def _done(work: Callable[[], _T], is_large: bool) -> _T:

@@ -42,7 +42,7 @@ async def read_message(line: bytes) -> Message:
     except HostWorkRefused as refused:
         raise UnrelayableLine(str(refused)) from None
     except (ValueError, RecursionError) as error:
-        raise UnrelayableLine(f"it is not JSON that can be taken ({_told(error)})") from None
+        raise UnrelayableLine(f"it is not JSON that can be taken ({_reason(error)})") from None
     if not isinstance(value, dict):
         raise UnrelayableLine("it is not a JSON object; batches are not taken")
     return value
@@ -86,5 +86,5 @@ def mapping(value: Json) -> Mapping[str, Json]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return str(error).partition(":")[0] if type(error) is ValueError else type(error).__name__

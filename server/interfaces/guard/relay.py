@@ -1,6 +1,6 @@
 """The relay between one client and one server: each message is looked through on its way, and none waits for another.
 
-Where the order of two messages means something, it is kept: what a server tells of a request comes before its answer,
+Where the order of two messages means something, it is kept: notifications about a request come before its answer,
 and the cancellation of a request after the request. Only what is looked through at once is waited for.
 """
 
@@ -267,7 +267,7 @@ class Relay:
             await self._shown_to_client(unshown, before, None)
 
     async def _readable(self, incoming: Incoming) -> Message | None:
-        """Return a message of the server; where there is none, tell whoever waits for it."""
+        """Return a message of the server; where it cannot be read, answer what waits for it and return None."""
         if incoming.message is not None:
             return incoming.message
         line = incoming.line
@@ -319,7 +319,7 @@ class Relay:
                 sent.set_result(None)
 
     async def _withhold(self, message: Message, failed: ServerError, *, tells: bool = True) -> Message | None:
-        """Return what stands for a message that cannot be shown, or tell it; a question is answered to the server."""
+        """Return what replaces a message that cannot be shown, or None: a request gets an error, sent to the server."""
         _LOG.warning("A message of the server was withheld (%s): %s", method_text(message), failed)
         number = id_of(message)
         if method_of(message) is not None and number is not None:

@@ -80,20 +80,23 @@ def bounded(answer: CallToolResult, chars_max: int, rest: str) -> CallToolResult
 
     `rest` says how to get all of it. Of the text only `SHOWN_CHARS` are left where the structured content has more.
     """
-    told = cast("dict[str, Json]", answer.structured_content)
+    structured = cast("dict[str, Json]", answer.structured_content)
     cuts: dict[str, Cut] = {}
-    if not fits(told, "", max_chars=chars_max):
-        told, cuts = cut_members(told, chars_max, rest)
-        noted = cast("dict[str, Json]", told.get("truncated", {}))
-        answer.structured_content = {**told, "truncated": {**noted, **{each: cuts[each].to_json() for each in cuts}}}
+    if not fits(structured, "", max_chars=chars_max):
+        structured, cuts = cut_members(structured, chars_max, rest)
+        noted = cast("dict[str, Json]", structured.get("truncated", {}))
+        answer.structured_content = {
+            **structured,
+            "truncated": {**noted, **{each: cuts[each].to_json() for each in cuts}},
+        }
     text = cast("TextContent", answer.content[0])
     text.text = short_text(text.text, rest)
     return answer
 
 
-def query_note(told: Mapping[str, object]) -> list[str]:
+def query_note(found: Mapping[str, object]) -> list[str]:
     """Return the line that says of a query how much of it was searched for, where that is not all of it."""
-    cuts = cast("Mapping[str, Mapping[str, str]]", told.get("truncated", {}))
+    cuts = cast("Mapping[str, Mapping[str, str]]", found.get("truncated", {}))
     return [cuts["query"]["note"]] if "query" in cuts else []
 
 
@@ -147,21 +150,21 @@ class RunAnswers:
         return answer
 
     def of_state(self, state: RunState, connection: str | None) -> CallToolResult:
-        """Return what is told of a run: its report as `execute_code` would give it, or how far it is."""
+        """Return the report of an ended run, as `execute_code` returns it, or the progress of one that goes on."""
         if state.execution is not None:
             answer = self.of(state.execution, connection)
             answer.is_error = answer.is_error and state.execution.report["status"] != Status.CANCELLED
             return answer
         status = RUNNING if state.status == ENDED else state.status
-        told: dict[str, object] = {"run_id": state.run_id, "status": status}
+        report: dict[str, object] = {"run_id": state.run_id, "status": status}
         text = f"{status} (run {state.run_id})"
         if state.approval is not None:
-            told["approval"] = {"id": state.approval.id, "question": state.approval.question}
+            report["approval"] = {"id": state.approval.id, "question": state.approval.question}
             text = f"{text}: a user has to answer, by `sealab approvals`: {state.approval.question}"
         if state.progress is not None:
-            told["progress"] = {"fraction": state.progress.fraction, "message": state.progress.message}
+            report["progress"] = {"fraction": state.progress.fraction, "message": state.progress.message}
             text = f"{text}: {state.progress.fraction:.0%} {state.progress.message}".rstrip()
-        return answered(told, text)
+        return answered(report, text)
 
     def are_new(self, connection: str | None, report: Report) -> bool:
         """Return whether a report has to name its layers to a connection."""

@@ -31,7 +31,7 @@ _SUBSCRIBE = "subscriptions/listen"
 _RESOURCES = frozenset({"resources/list", "skills/list"})
 _GREETINGS = frozenset({"initialize", "server/discover"})
 _TOGETHER_SECONDS = 0.1
-"""Changes of skills within so long are told of once."""
+"""Changes of skills within so long make one notification."""
 _MODERN_SINCE = "2026-07-28"
 """The first version of the protocol in which clients subscribe to changes."""
 
@@ -40,7 +40,7 @@ class AttachedServers:
     """A middleware of the SDK that puts the attached servers into what describes sealab."""
 
     def __init__(self, registry: Registry, tool: StrictTool, skills: Callable[[Caller], Awaitable[str]]) -> None:
-        """Make it; `skills` gives what a new conversation is told of the skills that there are."""
+        """Make it; `skills` returns the lines on skills that a new conversation gets."""
         self.bus = InMemorySubscriptionBus()
         """Carries changes to clients that subscribed to them."""
         self._registry = registry
@@ -92,16 +92,16 @@ class AttachedServers:
 
     async def _notify_clients(self) -> None:
         await self.bus.publish(ToolsListChanged())
-        await _each_told(self._connections, lambda connection: connection.send_tool_list_changed())
+        await _notify_each(self._connections, lambda connection: connection.send_tool_list_changed())
 
     async def _tell_of_skills(self) -> None:
         await asyncio.sleep(_TOGETHER_SECONDS)
-        self._tells_soon = False  # what changes from here on is told of again
+        self._tells_soon = False  # a change from here on makes another notification
         await self.bus.publish(ResourcesListChanged())
-        await _each_told(self._resource_connections, lambda connection: connection.send_resource_list_changed())
+        await _notify_each(self._resource_connections, lambda connection: connection.send_resource_list_changed())
 
 
-async def _each_told(connections: weakref.WeakSet[Connection], tell: Callable[[Connection], Awaitable[None]]) -> None:
+async def _notify_each(connections: weakref.WeakSet[Connection], tell: Callable[[Connection], Awaitable[None]]) -> None:
     for connection in list(connections):
         with suppress(Exception):  # it may have closed
             await tell(connection)
@@ -112,8 +112,8 @@ def _with(greeting: dict[str, Any], servers: str, skills: str) -> dict[str, Any]
     capabilities = greeting.get("capabilities", {})
     tools = {**capabilities.get("tools", {}), "listChanged": True}
     resources = {**capabilities.get("resources", {}), "listChanged": True}
-    told = {**greeting, "capabilities": {**capabilities, "tools": tools, "resources": resources}}
+    extended = {**greeting, "capabilities": {**capabilities, "tools": tools, "resources": resources}}
     lines = [f"\nAttached servers: {servers}.\n" if servers else "", f"\n{skills}\n" if skills else ""]
     if any(lines):
-        told["instructions"] = f"{greeting.get('instructions', '')}{''.join(lines)}"
-    return told
+        extended["instructions"] = f"{greeting.get('instructions', '')}{''.join(lines)}"
+    return extended

@@ -102,18 +102,18 @@ class RunTools:
                 now = await background.queued_state(run_id, None)
                 later = replace(now, execution=None, progress=None)  # whose run it is not is shown no report
             else:
-                later = await background.state(run_id, scope, wait_seconds=wait_seconds, told_of=approval)
-            told = self.answers.of_state(later, connection)
-            return told if counts else _with_earlier(told, approval, later.answer_to(approval.number))
+                later = await background.state(run_id, scope, wait_seconds=wait_seconds, known_question=approval)
+            answer = self.answers.of_state(later, connection)
+            return answer if counts else _with_earlier(answer, approval, later.answer_to(approval.number))
 
         return await self.conversations.hold(ctx, answered_by_user, parks=True, link=link)
 
 
-def _with_earlier(told: CallToolResult, approval: Approval, earlier: Answered | None) -> CallToolResult:
-    if earlier is not None and told.structured_content is not None:
+def _with_earlier(answer: CallToolResult, approval: Approval, earlier: Answered | None) -> CallToolResult:
+    if earlier is not None and answer.structured_content is not None:
         report = {"id": approval.id, "question": approval.question, "answered": str(earlier)}
-        told.structured_content.setdefault("approval", report)
-        told.content.append(
+        answer.structured_content.setdefault("approval", report)
+        answer.content.append(
             TextContent(type="text", text=f"Another answer to {approval.id} came first: it was {earlier}.")
         )
-    return told
+    return answer

@@ -104,7 +104,7 @@ _REFUSED: dict[str, Any] = {
     "title": "No to some of them?",
     "description": "The numbers of the calls that you do not approve, such as 2, 4",
 }
-_REASON: dict[str, Any] = {"type": "string", "title": "Why not?", "description": "The program is told."}
+_REASON: dict[str, Any] = {"type": "string", "title": "Why not?", "description": "The program gets it."}
 _CLIENT_CHARS_MAX = 80
 
 
@@ -221,7 +221,7 @@ class Elicitations:
     """What calls that are sent again may join."""
     before: EarlierCalls | None = None
     """The calls with keys that are not under way here."""
-    told: Callable[[Context[Any, Any], RunState], CallToolResult] | None = None
+    answer_of: Callable[[Context[Any, Any], RunState], CallToolResult] | None = None
     """Returns the answer of the run of such a call."""
 
     async def hold(
@@ -236,10 +236,10 @@ class Elicitations:
     ) -> CallToolResult:
         """Do the work of one request, or go on with what an earlier request began; return its answer or its questions.
 
-        `session` names the session of code in which it works, with its owner. Work that `parks` is told where nobody
-        answers (`NobodyAnswers`); to all other it is a no. With a `link` the user is asked to open it, and an empty
-        text says that they will. Where the call was `sent` before, it joins that one. Raises `RequestRefused` where the
-        request answers questions that are no longer open, or has the key of another call.
+        `session` names the session of code in which it works, with its owner. Work that `parks` gets
+        `NobodyAnswers` where nobody answers; any other work gets a no. With a `link` the user is asked to open it, and
+        an empty text says that they will. Where the call was `sent` before, it joins that one. Raises `RequestRefused`
+        where the request answers questions that are no longer open, or has the key of another call.
         """
         if context.request_state is not None:
             return await self.resume(context, context.request_state)
@@ -281,10 +281,10 @@ class Elicitations:
         for held in self.sent:
             if held.sent is not None and sent.is_again(held.sent, broke=held.broke()):
                 return await self._go_on(context, held)
-        if sent.key is None or self.before is None or self.told is None:
+        if sent.key is None or self.before is None or self.answer_of is None:
             return None
         state = await self.before.first(sent)
-        return None if state is None else self.told(context, state)
+        return None if state is None else self.answer_of(context, state)
 
     async def _noted(self, work: Awaitable[CallToolResult], sent: SentCall) -> CallToolResult:
         """Do the work of a call that may be sent again; where none of it ran, it is not known by its key."""

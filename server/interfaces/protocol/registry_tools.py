@@ -138,7 +138,7 @@ class RegistryTools:
             category=category,
             detail_level=detail_level,
             limit=limit,
-            told_to=caller.scope,
+            read_by=caller.scope,
         )
         lines = _search_lines(found, limit) or ["no tools found"]
         return answered(found, "\n".join([*query_note(found), *lines]))
@@ -152,25 +152,25 @@ class RegistryTools:
     ) -> Annotated[CallToolResult, DefinitionAnswer]:
         """A tool's schema, signature, example."""  # noqa: D401 - the words that a client shows
         caller = caller_of(ctx.request_context)
-        told = await discovery.definition(
+        definition = await discovery.definition(
             self.registry,
             caller.identity,
             tool_name,
             category=category,
             detail_level=detail_level,
-            told_to=caller.scope,
+            read_by=caller.scope,
         )
-        return answered(told, await text_of(told))
+        return answered(definition, await text_of(definition))
 
     @mcp_tool(READS, rest="list_servers() in code")
     async def list_tool_categories(self, ctx: Context[None, None]) -> Annotated[CallToolResult, CategoriesAnswer]:
         """Categories of upstream tools."""
         caller = caller_of(ctx.request_context)
-        told = await discovery.categories(self.registry, caller.identity, told_to=caller.scope)
-        categories = cast("Mapping[str, Mapping[str, object]]", told["categories"])
+        found = await discovery.categories(self.registry, caller.identity, read_by=caller.scope)
+        categories = cast("Mapping[str, Mapping[str, object]]", found["categories"])
         lines = [f"{name} ({each['tool_count']}): {each['description']}" for name, each in categories.items()]
         lines += [_WHOLE_CATEGORY] if lines else []
-        return answered(told, "\n".join([*lines, *_unreachable_lines(told)]) or "no tools")
+        return answered(found, "\n".join([*lines, *_unreachable_lines(found)]) or "no tools")
 
 
 def _search_lines(found: Mapping[str, object], limit: int | None) -> list[str]:
@@ -209,8 +209,8 @@ def _fitting(tools: list[str], given: Mapping[str, object], taken_chars: int) ->
 def _in_code(given: Mapping[str, object], part: str = "") -> str:
     """Return the call that gives code the same tools as a search that was `given`, none of them cut."""
     defaults = {"query": "", "category": None, "detail_level": "summary", "limit": None}
-    told = [f"{key}={given[key]!r}" for key, default in defaults.items() if given.get(key, default) != default]
-    return f'search_tools({", ".join(told)})["tools"]{part}'
+    arguments = [f"{key}={given[key]!r}" for key, default in defaults.items() if given.get(key, default) != default]
+    return f'search_tools({", ".join(arguments)})["tools"]{part}'
 
 
 def _line(tool: Mapping[str, object]) -> str:

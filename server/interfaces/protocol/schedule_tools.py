@@ -65,14 +65,14 @@ class ScheduleTools:
                     question = f"Run {what} at set times, as the schedule {name}: {every}?"
                 await _agreed(client, question, f"sealab schedules add {name} --skill-version {found.version}")
 
-            return _told(ctx, await self.schedules.add(request, agree))
+            return _schedule_answer(ctx, await self.schedules.add(request, agree))
 
         return await self.conversations.hold(ctx, add)
 
     @mcp_tool(READS, rest="sealab schedules list on a terminal")
     async def list_schedules(self, ctx: Context[None, None]) -> Annotated[CallToolResult, ScheduleList]:
         """Schedules: last, next, why not."""
-        return _told(ctx, await self.schedules.listed(caller_of(ctx.request_context)))
+        return _schedule_answer(ctx, await self.schedules.listed(caller_of(ctx.request_context)))
 
     @mcp_tool(_WRITES, rest="list_schedules()")
     async def remove_schedule(self, name: str, ctx: Context[None, None]) -> Annotated[CallToolResult, RemovedSchedule]:
@@ -95,9 +95,9 @@ async def _agreed(client: Client, question: str, command: str) -> None:
         raise RequestRefused(f"{question} This needs the user's yes. Have the user run {command}.")
 
 
-def _told(ctx: Context[None, None], told: ListedSchedule | ScheduleList) -> CallToolResult:
-    """Return an answer that says over stdio when it fires."""
-    answer = answered(told, json.dumps(told, ensure_ascii=False))
+def _schedule_answer(ctx: Context[None, None], listed: ListedSchedule | ScheduleList) -> CallToolResult:
+    """Return the answer; over stdio it says too when schedules are fired."""
+    answer = answered(listed, json.dumps(listed, ensure_ascii=False))
     if ctx.request_context.request is None:
         answer.content.append(answered(None, _WHILE_IT_RUNS).content[0])
     return answer

@@ -79,8 +79,8 @@ class SentCall:
         source = (caller.identity.credential, connection)
         if key is None:
             return cls(caller, source, asked, None)
-        told = json.dumps(asked, sort_keys=True)
-        return cls(caller, source, _digest(told), key, new_run_id(), len(told))
+        asked_json = json.dumps(asked, sort_keys=True)
+        return cls(caller, source, _digest(asked_json), key, new_run_id(), len(asked_json))
 
     def size(self) -> int:
         """Return how many bytes of JSON it asks for."""

@@ -120,9 +120,9 @@ def _traced(tools: Sequence[StrictTool]) -> list[ServerMiddleware[Any]]:
 
 
 class Traced(ServerMiddleware[Any]):
-    """Tells of each message by the SDK's own middleware, and how long it took; it stands inside our filters.
+    """Records each message and its duration, by the SDK's own middleware; it stands inside our filters.
 
-    A caller says where it is by `_meta`, else by HTTP headers. What is told is judged where it leaves the process
+    A caller says where it is by `_meta`, else by HTTP headers. What is recorded is filtered where it leaves the process
     (`telemetry.exporting`).
     """
 
@@ -132,32 +132,35 @@ class Traced(ServerMiddleware[Any]):
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Serve one message."""
         is_tool = ctx.method == "tools/call"
-        told: dict[str, str | int | float | bool] = {
+        attributes: dict[str, str | int | float | bool] = {
             "mcp.method.name": ctx.method,
             "mcp.protocol.version": ctx.protocol_version,
             "network.transport": "pipe" if ctx.request is None else "tcp",
         }
         if is_tool:
-            told |= {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": str((ctx.params or {}).get("name"))}
+            attributes |= {
+                "gen_ai.operation.name": "execute_tool",
+                "gen_ai.tool.name": str((ctx.params or {}).get("name")),
+            }
 
         async def traced(inner: ServerRequestContext[Any, Any]) -> HandlerResult:
-            tracing.mark({"network.transport": told["network.transport"]})
+            tracing.mark({"network.transport": attributes["network.transport"]})
             result = await call_next(inner)
             match result:
                 case CallToolResult(is_error=True) | {"isError": True}:
-                    told["error.type"] = "tool_error"
+                    attributes["error.type"] = "tool_error"
             return result
 
         with (
             tracing.came_with(getattr(ctx.request, "headers", None)),
             tracing.came_with(ctx.meta),  # the SDK takes the trace alone from there, and no baggage
-            tracing.timed("mcp.server.operation.duration", told),
+            tracing.timed("mcp.server.operation.duration", attributes),
         ):
             try:
-                with tracing.timed("gen_ai.execute_tool.duration", told) if is_tool else tracing.nothing():
+                with tracing.timed("gen_ai.execute_tool.duration", attributes) if is_tool else tracing.nothing():
                     return await self._sdk(ctx, traced)
             except MCPError as error:
-                told["error.type"] = told["rpc.response.status_code"] = str(error.error.code)
+                attributes["error.type"] = attributes["rpc.response.status_code"] = str(error.error.code)
                 raise
 
 

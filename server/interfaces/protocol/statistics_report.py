@@ -247,10 +247,10 @@ def _isolation(app: App, pools: Mapping[Isolation, PoolStats], *, of_machine: bo
 
 
 def _one(pool: PoolStats, *, of_machine: bool) -> OneIsolation:
-    told = OneIsolation(layers=list(pool.layers), level=level_of(pool.layers).value)
+    report = OneIsolation(layers=list(pool.layers), level=level_of(pool.layers).value)
     if of_machine:
-        told |= {"spares": pool.spares, "running": pool.running, "sessions": pool.sessions}
-    return told
+        report |= {"spares": pool.spares, "running": pool.running, "sessions": pool.sessions}
+    return report
 
 
 def _session(isolation: Isolation, session: SessionState) -> SessionHolds:
@@ -265,10 +265,10 @@ def _session(isolation: Isolation, session: SessionState) -> SessionHolds:
 
 
 def _held(held: SessionVariable) -> HeldReport:
-    told = HeldReport(name=held.name, kind=held.kind, bytes=held.bytes)
+    report = HeldReport(name=held.name, kind=held.kind, bytes=held.bytes)
     if held.extent:
-        told["extent"] = held.extent
-    return told
+        report["extent"] = held.extent
+    return report
 
 
 def _pool(pools: Mapping[Isolation, PoolStats]) -> PoolReport:

@@ -256,8 +256,8 @@ class StrictTool(Tool):
             rest = self._rest if isinstance(self._rest, str) else self._rest(arguments)
             result = bounded(result, self._chars_max, rest)
         if ignored:
-            told = f"ignored, since {self.name} takes no such argument: {', '.join(map(shown, ignored))}"
-            result.content.append(TextContent(type="text", text=told))
+            note = f"ignored, since {self.name} takes no such argument: {', '.join(map(shown, ignored))}"
+            result.content.append(TextContent(type="text", text=note))
         return visibly(result)
 
     def prepare(self) -> type[ArgModelBase]:

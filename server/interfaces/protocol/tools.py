@@ -86,10 +86,10 @@ def tools_of(app: App) -> list[StrictTool]:
     settings = app.settings
     answers = RunAnswers(settings.output_format)
 
-    def told(ctx: Context[Any, Any], state: RunState) -> CallToolResult:
+    def answer_of(ctx: Context[Any, Any], state: RunState) -> CallToolResult:
         return answers.of_state(state, connection_of(ctx.request_context))
 
-    conversations = Elicitations(before=EarlierCalls(app.background), told=told)
+    conversations = Elicitations(before=EarlierCalls(app.background), answer_of=answer_of)
     if settings.surface is Surface.BRIDGE:
         tools = tools_by(BridgeTools(app, conversations, answers))
         tools["run_python"].description = RUN_PYTHON

@@ -259,7 +259,7 @@ class Detector:
         things = {path[:-1] for path in paths if path and path[-1].lower() in KEYS_OF_THINGS}
         pieces: list[str] = []
         starts: list[int] = []
-        told: list[Finding] = []
+        by_keys: list[Finding] = []
         at = 0
         for leaf, path in zip(leaves, paths, strict=True):
             # Laid out as lines of a form: the words before a value are its context, as in any text.
@@ -267,9 +267,9 @@ class Detector:
             pieces += (label, leaf.text, "\n")
             at += len(label)
             starts.append(at)
-            told += _told(path, leaf.text, at, is_thing=path[:-1] in things)
+            by_keys += _found_by_keys(path, leaf.text, at, is_thing=path[:-1] in things)
             at += len(leaf.text) + 1
-        findings = self._closed("".join(pieces), told)
+        findings = self._closed("".join(pieces), by_keys)
         return list(_by_leaf(leaves, starts, findings))
 
     def find_column(self, path: tuple[str, ...], texts: Sequence[str], headings: Sequence[str] = ()) -> TableFindings:
@@ -279,10 +279,10 @@ class Detector:
         """
         return self._columns.find(path, texts, headings)
 
-    def _closed(self, text: str, told: Sequence[Finding]) -> list[Finding]:
+    def _closed(self, text: str, by_keys: Sequence[Finding]) -> list[Finding]:
         try:
             self._load()
-            return self._find(text, told)
+            return self._find(text, by_keys)
         except DetectionFailed:
             raise
         except Exception as error:
@@ -304,9 +304,9 @@ class Detector:
             self._added = added_recognizers(self.options.recognizers)
         self._is_loaded = True
 
-    def _find(self, text: str, told: Sequence[Finding]) -> list[Finding]:
+    def _find(self, text: str, by_keys: Sequence[Finding]) -> list[Finding]:
         by_rules = without_names_of_code(text, self._by_rules(text))
-        found = disjoint(text, self._kept(text, [*told, *by_rules]))
+        found = disjoint(text, self._kept(text, [*by_keys, *by_rules]))
         if self._names is not None:
             by_model = without_names_of_code(text, self._names.find(text, _settled(found)))
             found = disjoint(text, self._kept(text, [*found, *by_model]))
@@ -393,7 +393,7 @@ def _label(path: tuple[str, ...]) -> str:
     return f"{whole if len(whole) <= _LONGEST_LABEL else keys[-1][:_LONGEST_LABEL]}: "
 
 
-def _told(path: tuple[str, ...], text: str, at: int, *, is_thing: bool) -> list[Finding]:
+def _found_by_keys(path: tuple[str, ...], text: str, at: int, *, is_thing: bool) -> list[Finding]:
     """Return what follows from the keys of a leaf for the whole of it; a name beside a price is not a person's."""
     value = text.strip()
     verdict = judge(path, value)

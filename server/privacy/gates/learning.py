@@ -46,7 +46,7 @@ class FilePieces:
     def __init__(self) -> None:
         self._last: Lru[str, _LastPiece] = Lru(_FILES_MAX)
 
-    def told(self, arguments: Mapping[str, Json], answer: Json) -> Json:
+    def text(self, arguments: Mapping[str, Json], answer: Json) -> Json:
         """Return the text of an answer of `file_open`, `file_read` or `read_file`; None where it is not text."""
         if not isinstance(answer, Mapping):
             return None
@@ -70,20 +70,20 @@ class FilePieces:
         before = last.before if last is not None and last.end == offset else b""
         if offset == 0:
             line, end, _rest = data[:_FIRST_LINE_BYTES].partition(b"\n")
-            first_line, told = (line + end if end else b""), data
+            first_line, piece = (line + end if end else b""), data
         else:
-            told = (b"" if before.startswith(first_line) else first_line) + before + data
+            piece = (b"" if before.startswith(first_line) else first_line) + before + data
         whole = before + data
         kept = whole[-_BEFORE_BYTES:]
         line_end = kept.rfind(b"\n") if not kept.endswith(b"\n") else kept.rfind(b"\n", 0, -1)
         self._last[identity] = _LastPiece(first_line, offset + size, kept[line_end + 1 :])
-        return _text_of(told)
+        return _text_of(piece)
 
 
 def _text_of(data: bytes) -> str | None:
     """Return the text that bytes are, as far as they are text cut anywhere; None for other bytes.
 
-    One that is no Unicode is told in each encoding that it may have, one after the other.
+    Text that is not Unicode is returned in each encoding that it may have, one after the other.
     """
     encoding = encoding_of(data) if b"\0" in data or data[:2] in _MARKS_OF_UTF_16 else None
     if encoding is not None:
@@ -126,13 +126,13 @@ class Learning:
         """For how long something was being learned, or waited to be."""
         return self._seconds + (time.monotonic() - self._since if self._busy else 0.0)
 
-    async def add(self, told: Json, tool: str = "") -> None:
+    async def add(self, answer: Json, tool: str = "") -> None:
         """Queue what a `tool` gave to be learned, once the queue is short.
 
         Raises `HostCallError` where learning has failed.
         """
-        chars = len(told) if isinstance(told, str) else _ANSWER_CHARS
-        task = asyncio.create_task(self._learn(told, tool))
+        chars = len(answer) if isinstance(answer, str) else _ANSWER_CHARS
+        task = asyncio.create_task(self._learn(answer, tool))
         self._tasks[task] = chars
         self._behind += chars
         task.add_done_callback(self._done)
@@ -153,13 +153,13 @@ class Learning:
         for task in self._tasks:
             task.cancel()
 
-    async def _learn(self, told: Json, tool: str) -> None:
+    async def _learn(self, answer: Json, tool: str) -> None:
         if not self._busy:
             self._since = time.monotonic()
         self._busy += 1
         try:
             with charged_to(self._account, ends=False):
-                values = await self._privacy.learn(self._scope, told, self._tokens)
+                values = await self._privacy.learn(self._scope, answer, self._tokens)
             if tool:
                 self.given.setdefault(tool, set()).update(values)
         finally:

@@ -74,10 +74,10 @@ def _is_of_sdk(record: logging.LogRecord) -> bool:
 
 def _shows_input(error: BaseException) -> bool:
     """Return whether pydantic raised an error, or one that came before or stands in it."""
-    return any(type(each).__module__.startswith("pydantic") for each in _told_with(error))
+    return any(type(each).__module__.startswith("pydantic") for each in _with_causes(error))
 
 
-def _told_with(error: BaseException) -> Iterator[BaseException]:
+def _with_causes(error: BaseException) -> Iterator[BaseException]:
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:

@@ -230,7 +230,7 @@ class Gate:
                 await calls(HostCall(LEARN_PATH, {"filename": packed}))
             if content is not None:
                 self._written.add(content)
-                given = _told_of_tokens(given, content) if name == "write_file" else given
+                given = _with_tokens(given, content) if name == "write_file" else given
             await self._learn_from(name, arguments, given, answered.tool)
             return replace(answered, value=given)
 
@@ -243,11 +243,11 @@ class Gate:
             await self._learn_from(name, arguments, given, tool if isinstance(tool, str) else "")
 
     async def _learn_from(self, name: str, arguments: Mapping[str, Json], given: Json, tool: str) -> None:
-        told = given if name in _LEARNED_FROM else None
+        to_learn = given if name in _LEARNED_FROM else None
         if name in _FILE_PIECES:
-            told = self._pieces.told(arguments, given)
-        if not is_harmless(told):
-            await self._learning.add(told, tool)
+            to_learn = self._pieces.text(arguments, given)
+        if not is_harmless(to_learn):
+            await self._learning.add(to_learn, tool)
 
     def hiding_progress(self, progress: OnProgress | None) -> OnProgress | None:
         """Return what reports progress, with tokens in each message. A message that cannot be filtered is left out."""
@@ -415,10 +415,10 @@ async def restored_for_file(
     return restored, content
 
 
-def _told_of_tokens(answer: Json, content: FileText) -> Json:
+def _with_tokens(answer: Json, content: FileText) -> Json:
     """Return the answer of `write_file` with what became of the tokens in the text, if there were any."""
-    told: dict[str, Json] = {"restored": content.restored, "kept": content.kept, "unknown": list(content.unknown)}
-    there = {what: each for what, each in told.items() if each}
+    tokens: dict[str, Json] = {"restored": content.restored, "kept": content.kept, "unknown": list(content.unknown)}
+    there = {what: each for what, each in tokens.items() if each}
     return {**(answer if isinstance(answer, Mapping) else {}), "tokens": there} if there else answer
 
 

@@ -184,8 +184,8 @@ async def given_to(
 
     `given` are the values that the tool gave the run before.
     Raises `RequestRefused` where a token would be left in them that the tool may not have as it is, or where they hold
-    a known value of a type that `restore` or the policy does not give to it. `note` is told of these, and of tokens
-    that are let through.
+    a known value of a type that `restore` or the policy does not give to it. `note` is called with these, and
+    with tokens that are let through.
     """
     if not privacy.filters:
         return arguments

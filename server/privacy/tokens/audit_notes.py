@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ....skills_db.vault import Vault
 
 OnTypes = Callable[[str, str, str, Mapping[str, int], str, str], None]
-"""Told whose values, what was done with them, where they went, how many of each type, by which run and which rule."""
+"""Called with the scope, the action, the destination, how many values of each type, the run and the rule."""
 
 PAUSE_SECONDS = 0.5
 """How long lines gather before they are written together."""
@@ -32,12 +32,12 @@ PAUSE_SECONDS = 0.5
 class AuditNotes:
     """The lines that wait to be written; safe to use from several threads."""
 
-    def __init__(self, vault: Callable[[], Vault], told: OnTypes | None = None) -> None:
+    def __init__(self, vault: Callable[[], Vault], on_types: OnTypes | None = None) -> None:
         """Make it; `vault` is asked for when there is something to write, and may block.
 
-        `told` is told of each at once: the audit log of the server keeps those that let values out, for good.
+        `on_types` is called with each at once: the audit log of the server keeps those that let values out, for good.
         """
-        self._told = told
+        self._on_types = on_types
         self._lines: WriteBehind[Note] = WriteBehind(
             "lines of the privacy audit",
             lambda notes: vault().note(*notes),
@@ -55,8 +55,8 @@ class AuditNotes:
         """
         if not counts:
             return
-        if self._told is not None:
-            self._told(scope, action, destination, counts, run, rule)
+        if self._on_types is not None:
+            self._on_types(scope, action, destination, counts, run, rule)
 
         self._lines.add(Note(time.time(), tokens_of(scope), action, destination, dict(counts), run))
 

@@ -35,7 +35,7 @@ class Learned:
         return sum(map(len, self.hashes)) + _WORDS_WEIGH * (len(self.values) + len(self.words) + len(self.rest))
 
     @property
-    def told(self) -> Iterable[str]:
+    def plain_values(self) -> Iterable[str]:
         """The values that are known by their words."""
         return (value.plain for value in (*self.values, *self.words))
 

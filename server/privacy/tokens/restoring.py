@@ -58,7 +58,7 @@ class Restored:
 
 
 Allows: TypeAlias = "Callable[[tuple[str, ...], str], bool]"
-"""Says whether a value of a type may be put in at a path of keys."""
+"""Returns whether a value of a type may be put in at a path of keys."""
 
 
 def allow_all(_path: tuple[str, ...], _kind: str) -> bool:

@@ -101,7 +101,7 @@ class Sanitizer:
     ) -> None:
         """Make one; `learner` finds what is only learned, where that need not cost as much as what is shown.
 
-        `link` is told which tokens of a scope stood together in one record.
+        `link` is called with a scope and the tokens that stood together in its records.
         `durable`: whether new tokens are on the disk, safe from a power cut, before they are shown; in PostgreSQL they
         always are.
         """
@@ -240,7 +240,7 @@ class Sanitizer:
             known = self._scope(scope)
             known.refresh()
             rest: list[Part] = []
-            told: list[str] = []
+            plain_values: list[str] = []
             for part in parts:
                 learned = None
                 if isinstance(part, Text) and len(part.text) >= LONG_CHARS:
@@ -248,7 +248,7 @@ class Sanitizer:
                 if learned is None:
                     rest.append(part)
                 else:
-                    told += learned.told
+                    plain_values += learned.plain_values
                     rest += map(Text, learned.rest)
             sheets = [sheet_of(part) for part in rest]
             detected = iter(self._detected(self._learner, [leaf for sheet in sheets for leaf in sheet.leaves]))
@@ -257,7 +257,7 @@ class Sanitizer:
                     sheet.mark_spans(position, next(detected), known.values)
             met = list(dict.fromkeys(value for sheet in sheets for value in sheet.unnamed()))
             known.learn(met, run_tokens)
-            return [*told, *(value.plain for value in met)]
+            return [*plain_values, *(value.plain for value in met)]
 
     def restore_text(
         self, scope: str, text: str, *, hint: str = "", as_it_is: bool = False, allows: Allows = allow_all

@@ -163,8 +163,8 @@ async def _shown_calls(privacy: Privacy, calls: Calls, planned: Sequence[_Planne
     written = await in_thread(Kind.SEARCH, partial(_written, planned))
     sourced = await _sourced(calls, written)
     kept = await privacy.kept_value(calls.caller.scope, [each.arguments for each in written])  # before it is cut
-    told = cast("Sequence[Mapping[str, Json]]", kept)
-    return await in_thread(Kind.SEARCH, partial(_shown, written, told, sourced, hides=hides))
+    arguments = cast("Sequence[Mapping[str, Json]]", kept)
+    return await in_thread(Kind.SEARCH, partial(_shown, written, arguments, sourced, hides=hides))
 
 
 async def _sourced(calls: Calls, written: Sequence[_Written]) -> list[JudgedCall]:
@@ -230,7 +230,7 @@ def _shown(
 
 
 async def _not_allowed(registry: Registry, calls: Calls, shown: Sequence[_Shown]) -> list[_Shown]:
-    """Return the calls that no rule of the user allows; what a rule may allow is told when the call is made."""
+    """Return the calls that no rule of the user allows; those that a rule may allow are decided when made."""
     tools = {each.call.full_name: each.planned.tool for each in shown}
     rules = {name: await _rules(registry, calls, tool) for name, tool in tools.items()}
 
@@ -415,8 +415,8 @@ async def approved(
         return
     call = with_clauses(call, await _clauses(privacy, calls, sourced, arguments))
     if calls.caller.ask is None:
-        told = " ".join(f"{clause}." for clause in call.clauses) if sourced.is_alone else ""
-        await _fail(registry, calls, tool, f"{_why_unasked(calls, tool, server)} {told}".rstrip())
+        clauses = " ".join(f"{clause}." for clause in call.clauses) if sourced.is_alone else ""
+        await _fail(registry, calls, tool, f"{_why_unasked(calls, tool, server)} {clauses}".rstrip())
     if call.key in approvals.declined:
         await _fail(registry, calls, tool, approval.why_not_approved(tool, approvals.declined[call.key]))
     if call.naming_chars > NAMING_CHARS_MAX:
@@ -615,9 +615,9 @@ async def _refusal(
     said = [f"{_lines(where)}: {why}" for why, where in list(lines.items())[:_REFUSED_SHOWN]]
     if len(lines) > _REFUSED_SHOWN:
         said.append(f"{len(lines) - _REFUSED_SHOWN} more calls are not allowed either.")
-    told = "\n".join(said)
+    refusals = "\n".join(said)
     return {
-        "message": f"Nothing was called. {told}",
+        "message": f"Nothing was called. {refusals}",
         "line": min(line for line, _ in refused),
         "instead": first + (await _what_else(registry, calls, asked) if asked else instead),
     }

@@ -106,11 +106,11 @@ class Approvals:
             "asked": self.asked,
             "one_by_one": self.one_by_one,
         }
-        told = {name: tuple(sorted(texts)) for name, texts in said.items() if texts}
-        return told | ({"taken": (str(self.taken),)} if self.taken else {})
+        kept = {name: tuple(sorted(texts)) for name, texts in said.items() if texts}
+        return kept | ({"taken": (str(self.taken),)} if self.taken else {})
 
     def restore(self, said: Mapping[str, Iterable[str]]) -> None:
-        """Restore what `told` returned at several times, of which the fewest calls that were left count."""
+        """Restore what `as_texts` returned at several times, of which the fewest calls that were left count."""
         for text in said.get("granted", ()):
             left, _, key = text.partition(" ")
             if left == "any":

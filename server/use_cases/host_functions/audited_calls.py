@@ -45,7 +45,7 @@ class AuditedCall:
     """The server of which the operator's patterns leave out a tool of that name, whether or not there is one."""
 
     hidden: tuple[str, str] | None = None
-    """The tool that the policy hides from the caller, which is told that there is none, and the rules."""
+    """The tool that the policy hides from the caller, whose error says that there is none, and the rules."""
 
     def judged(self, ruled: RuledServer, tool: Tool) -> tuple[ServerConfig, Decision]:
         """Take what policy and configuration say of the call, and return the server's entry and what becomes of it.

@@ -45,10 +45,10 @@ _LOG = logging.getLogger(__name__)
 Arguments = Mapping[str, Json]
 
 OnChange = Callable[[str], Awaitable[None]]
-"""Told what an upstream tool says of its progress, in words."""
+"""Takes the progress of an upstream tool, in words."""
 
 ReportProgress = Callable[[float, str], None]
-"""Told how far the code says that it is, from 0 to 1, and in words."""
+"""Takes the progress that the code reports, from 0 to 1, and in words."""
 
 PROGRESS_MAX = 10_000
 """How often a run may say how far it is; that is not a call of its budget."""

@@ -90,7 +90,7 @@ class PrivacyCalls:
 
 @contextmanager
 def _refused(kind: str, what: str = "") -> Iterator[None]:
-    """Raise an error of the server as one of this kind, of which the code is told `what` was refused."""
+    """Raise an error of the server as a `HostCallError` of this kind, with `what` before its message."""
     try:
         yield
     except ServerError as error:

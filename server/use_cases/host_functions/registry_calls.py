@@ -268,8 +268,8 @@ class RegistryCalls:
         line.approved()
 
     async def _sent(self, calls: Calls, server: ServerConfig, tool: Tool, arguments: Mapping[str, Json]) -> ToolResult:
-        told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)
-        send = partial(self.registry.call, tool, arguments, on_progress=told, keep=calls.attachments.keep)
+        on_progress = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)
+        send = partial(self.registry.call, tool, arguments, on_progress=on_progress, keep=calls.attachments.keep)
         result = await with_sign_in(self.registry, calls, server, lambda owner: send(owner=owner))
         if result.has_nulls:
             calls.log.nulled[tool.full_name] = None
@@ -292,9 +292,9 @@ class RegistryCalls:
 
     async def _note_returns(self, calls: Calls, tool: Tool) -> None:
         if len(calls.log.returns) < RETURNS_MAX and tool.full_name not in calls.log.returns:
-            untold = await discovery.untold_returns(self.registry, tool, calls.caller.scope)
-            if untold is not None:
-                calls.log.returns[tool.full_name] = untold
+            shape = await discovery.unseen_return_type(self.registry, tool, calls.caller.scope)
+            if shape is not None:
+                calls.log.returns[tool.full_name] = shape
 
     async def _noted_down(self, calls: Calls, tool: Tool, arguments: Mapping[str, Json], why: str) -> Json:
         calls.log.note_dry(tool.full_name, arguments, await chars_of(arguments))

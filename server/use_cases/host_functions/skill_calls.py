@@ -64,13 +64,13 @@ class SkillCalls:
                     found[key] = _meant(calls, *asked, store)
             return found
 
-        told: dict[str, Json] = {}
+        sources: dict[str, Json] = {}
         for key, skill in (await self.context.service.ask(stored)).items():
             if keep_source(calls, key, skill.draft.code):
                 _take(calls, *wanted[key], skill.version, skill.content_hash)
                 _note_sources(calls, skill)
-                told[key] = _code_of(skill)
-        return told
+                sources[key] = _code_of(skill)
+        return sources
 
     @host_function()
     async def skill_files(self, calls: Calls, *, name: str, version: int, path: str | None = None) -> Json:

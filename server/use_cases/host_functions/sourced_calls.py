@@ -232,8 +232,8 @@ def text_of(*texts: str, values: Sequence[Json] = ()) -> Callable[[str], bool]:
 
     def has(text: str) -> bool:
         if not folded:
-            told = [*texts, *(json.dumps(each, ensure_ascii=False) for each in values if each)]
-            folded.append("\n".join(told).casefold())
+            all_texts = [*texts, *(json.dumps(each, ensure_ascii=False) for each in values if each)]
+            folded.append("\n".join(all_texts).casefold())
         return text.casefold() in folded[0]
 
     return has

@@ -81,7 +81,7 @@ class CallSite:
     last_line: int
     shown: tuple[ShownCall, ...] = ()
     hides: bool = False
-    """Whether there are calls that `shown` does not tell."""
+    """Whether there are calls that are not in `shown`."""
     skill: SkillSource | None = None
 
     @property
@@ -126,10 +126,10 @@ def read_places(sent: Sequence[Json], skills: Container[str] = ()) -> dict[str, 
                 if where and (skill is None or skill.key not in skills):
                     continue
                 read = tuple(call for each in calls[:CALLS_JUDGED_MAX] if (call := _read(line, each)) is not None)
-                told = tuple(one for each in shown[:SHOWN_MAX] if (one := _shown(each)) is not None)
-                hides = len(told) < len(shown)
+                shown_calls = tuple(one for each in shown[:SHOWN_MAX] if (one := _shown(each)) is not None)
+                hides = len(shown_calls) < len(shown)
                 named.setdefault(name, []).append(
-                    CallSite(line, caught, () if skill else read, last, told, hides, skill)
+                    CallSite(line, caught, () if skill else read, last, shown_calls, hides, skill)
                 )
     return named
 
@@ -175,15 +175,15 @@ def faults(found: Sequence[tuple[Tool, Sequence[CallSite]]], describer: Describe
     until = time.monotonic() + _JUDGING_SECONDS
     wrong: list[CallFault] = []
     for tool, places in found:
-        told = False
+        is_signature_shown = False
         for call in (call for place in places for call in place.calls):
             checkpoint()
             if time.monotonic() > until:
                 return wrong
             for why in _faults_of(tool, call, describer):
-                shown = why if told else f"{why} Its signature: {describer.signature(tool)}"
+                shown = why if is_signature_shown else f"{why} Its signature: {describer.signature(tool)}"
                 wrong.append(CallFault(call.line, shown, call.certain, tool.server))
-                told = True
+                is_signature_shown = True
     return wrong
 
 

@@ -226,12 +226,12 @@ class RunJournal(RunRecording):
         self._ensure_begun()
         called = [*called]
         try:
-            failure_text = await _told_soon(outcome)
+            end_fields = await _end_fields(outcome)
         except asyncio.CancelledError:
             self.broken_off(Status.CANCELLED.value, outcome.isolation.value, called)
             raise
-        size = size_of(outcome.result) + len(failure_text["output"]) + len(failure_text["stderr"])
-        record = partial(_end_record, cast("Json", failure_text))
+        size = size_of(outcome.result) + len(end_fields["output"]) + len(end_fields["stderr"])
+        record = partial(_end_record, cast("Json", end_fields))
         how = outcome.status.value, outcome.isolation.value, called, time.time()
         reason = None if outcome.error is None else _reason(outcome.error)
         end = partial(self._end, *how, times=self._times(outcome), reason=reason)
@@ -272,7 +272,7 @@ class RunJournal(RunRecording):
                 return
             why = self._run.lost
         except asyncio.CancelledError:
-            intent.is_withdrawn = True  # it is never made: what takes the run up must not be told that it may be
+            intent.is_withdrawn = True  # it is never made: a resumed run must not report that it may have been
             raise
         except TimeoutError:
             why = f"The database took longer than {STORED_SECONDS:g} seconds."
@@ -482,7 +482,7 @@ def outcome_record(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-async def _told_soon(outcome: Outcome) -> dict[str, Any]:
+async def _end_fields(outcome: Outcome) -> dict[str, Any]:
     if len(outcome.output) <= OUTPUT_KEPT_CHARS:
         return outcome_record(outcome)
     return await in_thread(Kind.ANSWERS, partial(outcome_record, outcome), charged=False)

@@ -91,17 +91,17 @@ def recorded_calls(records: Iterable[Record]) -> tuple[RecordedCall, ...]:
     calls: dict[int, RecordedCall] = {}
     for each in records:
         if each.kind == _INTENT:
-            told = each.value
-            sources = cast("Sequence[Mapping[str, str]]", told.get("sources", ()))
-            asked = replace(_asked(told), changes=True, repeatable=told["repeatable"] is True, sources=sources)
-            calls[_number(told)] = asked
+            fields = each.value
+            sources = cast("Sequence[Mapping[str, str]]", fields.get("sources", ()))
+            asked = replace(_asked(fields), changes=True, repeatable=fields["repeatable"] is True, sources=sources)
+            calls[_number(fields)] = asked
         elif each.kind == _OUTCOME:
-            told = each.value
-            number = _number(told)
-            call = calls[number] if number in calls else _asked(told)
-            reply: dict[str, Json] = {key: cast("Json", told[key]) for key in _REPLIES if key in told}
-            label = cast("Mapping[str, str]", told.get("label", {}))
-            calls[number] = replace(call, reply=reply, ms=cast("float", told["ms"]), label=label)
+            fields = each.value
+            number = _number(fields)
+            call = calls[number] if number in calls else _asked(fields)
+            reply: dict[str, Json] = {key: cast("Json", fields[key]) for key in _REPLIES if key in fields}
+            label = cast("Mapping[str, str]", fields.get("label", {}))
+            calls[number] = replace(call, reply=reply, ms=cast("float", fields["ms"]), label=label)
     return tuple(calls[number] for number in sorted(calls))
 
 
@@ -206,7 +206,7 @@ class RunReplay:
 class RunResume(RunReplay):
     """Answers from the recorded calls of a run that was cut, then from `live`; the `journal` records all that is new.
 
-    `note` is told of each call that is answered from the record.
+    `note` is called with each call that is answered from the record.
     """
 
     def __init__(
@@ -244,21 +244,21 @@ def _raising(error: HostCallError) -> Answers:
     return answer
 
 
-def _number(told: Mapping[str, object]) -> int:
-    number = told.get("n")
+def _number(fields: Mapping[str, object]) -> int:
+    number = fields.get("n")
     if not isinstance(number, int):
         raise ValueError("a record has no number")  # noqa: TRY004 - of what was read, not of an argument
     return number
 
 
-def _asked(told: Mapping[str, object]) -> RecordedCall:
-    if not isinstance(told.get("name"), str) or not isinstance(told.get("arguments"), dict):
+def _asked(fields: Mapping[str, object]) -> RecordedCall:
+    if not isinstance(fields.get("name"), str) or not isinstance(fields.get("arguments"), dict):
         raise ValueError("a record does not say what was called")  # noqa: TRY004 - as above
     return RecordedCall(
-        _number(told),
-        cast("str", told["name"]),
-        cast("Mapping[str, Json]", told["arguments"]),
-        at_ms=cast("float", told["at_ms"]),
+        _number(fields),
+        cast("str", fields["name"]),
+        cast("Mapping[str, Json]", fields["arguments"]),
+        at_ms=cast("float", fields["at_ms"]),
     )
 
 

@@ -17,8 +17,8 @@ _SHOWN_CHARS_MAX = 300
 
 def error_reply(error: HostCallError) -> dict[str, Json]:
     """Return the reply of a call that failed."""
-    told: dict[str, Json] = {"type": error.type, "message": error.message}
-    return {"error": told if error.details is None else {**told, "details": error.details}}
+    error_json: dict[str, Json] = {"type": error.type, "message": error.message}
+    return {"error": error_json if error.details is None else {**error_json, "details": error.details}}
 
 
 def given(reply: Mapping[str, Json]) -> Json:

@@ -62,7 +62,7 @@ def _timeline(run: RunSummary, times: Transcript, calls: Sequence[Transcript]) -
 
 def summary(run: RunSummary) -> Transcript:
     """Return what a list says of a run; `scope` is the name that the database has for its owner."""
-    told: Transcript = {
+    entry: Transcript = {
         "run_id": run.run_id,
         "status": run.status,
         "who": principal_of(run.scope),
@@ -79,22 +79,22 @@ def summary(run: RunSummary) -> Transcript:
         "tools": {name: dict(counts) for name, counts in run.tools.items()},
     }
     if run.session is not None:
-        told["session"] = {"name": run.session, "number": run.number}
+        entry["session"] = {"name": run.session, "number": run.number}
     if run.incomplete is not None:
-        told["incomplete"] = run.incomplete
-    return told
+        entry["incomplete"] = run.incomplete
+    return entry
 
 
 def _call(call: RecordedCall) -> Transcript:
     name, arguments = call.name, call.arguments
     if name == "call_tool" and isinstance(arguments.get("name"), str):
         name, arguments = str(arguments["name"]), cast("Mapping[str, Json]", arguments.get("arguments", {}))
-    told: Transcript = {"n": call.number, "call": name, "arguments": arguments, "at_ms": call.at_ms, "ms": call.ms}
+    entry: Transcript = {"n": call.number, "call": name, "arguments": arguments, "at_ms": call.at_ms, "ms": call.ms}
     if call.changes:
-        told["changes"] = True
+        entry["changes"] = True
     if call.sources:
-        told["sources"] = [dict(each) for each in call.sources]
-    return told | ({"outcome": "unknown"} if call.reply is None else dict(call.reply))
+        entry["sources"] = [dict(each) for each in call.sources]
+    return entry | ({"outcome": "unknown"} if call.reply is None else dict(call.reply))
 
 
 def elapsed_ms(began: float, ended: float | None) -> int:

@@ -190,7 +190,7 @@ class JournalWriter:
         except CommitUnknown as error:
             self._unheard = changes
             return error
-        except Exception as error:  # noqa: BLE001 - told to all who wait, and logged
+        except Exception as error:  # noqa: BLE001 - passed to all who wait, and logged
             return error
         self._note_written(added, changes)
         return None
@@ -264,7 +264,7 @@ class JournalWriter:
 
 
 def failure_text(error: BaseException) -> str:
-    """Return what code may be told of a failure."""
+    """Return what code may read of a failure."""
     return str(error) if isinstance(error, KNOWN_ERRORS) else "The server's log says why."
 
 

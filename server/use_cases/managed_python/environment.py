@@ -71,16 +71,16 @@ def _read(folder: str, build: str) -> ManagedPython | None:
     if os.path.basename(build) != build:
         return None
     try:
-        told = json.loads((Path(folder) / build / MANIFEST).read_text(encoding="utf-8"))
+        manifest = json.loads((Path(folder) / build / MANIFEST).read_text(encoding="utf-8"))
         return ManagedPython(
             python=str(Path(folder) / CURRENT / "bin" / "python"),
             build=build,
-            python_version=str(told["python_version"]),
-            packages={str(name): str(version) for name, version in told["packages"].items()},
-            modules=frozenset(map(str, told["modules"])),
-            added=tuple(map(str, told["added"])),
-            lock=str(told["lock"]),
-            megabytes=int(told["megabytes"]),
+            python_version=str(manifest["python_version"]),
+            packages={str(name): str(version) for name, version in manifest["packages"].items()},
+            modules=frozenset(map(str, manifest["modules"])),
+            added=tuple(map(str, manifest["added"])),
+            lock=str(manifest["lock"]),
+            megabytes=int(manifest["megabytes"]),
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None

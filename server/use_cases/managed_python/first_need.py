@@ -54,7 +54,7 @@ class FirstNeed:
         if self._failed is not None and (seconds := self._try_again - time.monotonic()) > 0:
             return (
                 f"Full Python, which has it, could not be set up: {self._failed} "
-                f"Code that needs it in {_told(seconds)} has it tried again."
+                f"Code that needs it in {_duration_text(seconds)} has it tried again."
             )
         self._building = threading.Thread(target=self._build, name="sealab data setup", daemon=True)
         self._building.start()
@@ -82,10 +82,10 @@ class FirstNeed:
         self._try_again = time.monotonic() + seconds
         why = _OF_THE_HOST.sub("…", why)
         self._failed = why if len(why) <= _REASON_CHARS_MAX else f"{why[:_REASON_CHARS_MAX]} … (the log says more)."
-        return _told(seconds)
+        return _duration_text(seconds)
 
 
-def _told(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     """Format a time as whole seconds, or of more than two minutes as whole minutes."""
     return f"{seconds:.0f} seconds" if seconds <= 120 else f"{math.ceil(seconds / 60)} minutes"  # noqa: PLR2004
 

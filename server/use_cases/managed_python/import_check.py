@@ -87,7 +87,7 @@ def check(python: Path, packages: Path) -> None:
             f"Whether the packages can be imported cannot be found out, since full Python does not start: "
             f"{str(problems[0]).rstrip('.')}. Mend that, for which `sealab doctor` helps, and set it up again."
         )
-    broken = [told for each in modules if (told := _problem_of(each, found.failed)) is not None]
+    broken = [problem for each in modules if (problem := _problem_of(each, found.failed)) is not None]
     if broken:
         raise PythonNotBuilt(
             f"{'; '.join(broken)}. The new environment was not put in place. Name another version of it, or install "
@@ -144,8 +144,8 @@ async def _no_calls(name: str, _arguments: object) -> None:
 
 def _fonts_of(outcome: Outcome) -> dict[str, str]:
     """Return the lists of fonts by their files' names; none where matplotlib keeps them otherwise."""
-    told = outcome.result if isinstance(outcome.result, Mapping) else {}
-    return {name: text for name, text in told.items() if _FONT_LIST.fullmatch(name) and isinstance(text, str)}
+    fonts = outcome.result if isinstance(outcome.result, Mapping) else {}
+    return {name: text for name, text in fonts.items() if _FONT_LIST.fullmatch(name) and isinstance(text, str)}
 
 
 def _problem_of(each: _Modules, failed: Mapping[str, str]) -> str | None:

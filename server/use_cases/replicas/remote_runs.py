@@ -141,8 +141,8 @@ class _Following:
                     self._begin(name, self._caller.ask(Question.model_validate(asked)))
                 case {"open": [str(name), str(text), str(link)]} if self._caller.open_link is not None:
                     self._begin(name, _chosen(self._caller.open_link(text, link)))
-                case {"end": dict(told)}:
-                    return execution_of(told)
+                case {"end": dict(encoded)}:
+                    return execution_of(encoded)
                 case {"not_here": _}:
                     raise NotHere
                 case {"refused": str(message)}:

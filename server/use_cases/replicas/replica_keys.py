@@ -43,9 +43,9 @@ class ReplicaKeys:
         """Return the id by which clients know an MCP session that a server calls `own`."""
         return f"{replica}.{own}.{self._mcp_signature(replica, own)}"
 
-    def opened_mcp_id(self, told: str) -> tuple[str, str] | None:
+    def opened_mcp_id(self, mcp_id: str) -> tuple[str, str] | None:
         """Return the server of an MCP session and what that calls it; None for an id that none of the servers made."""
-        found = _MCP_ID.fullmatch(told)
+        found = _MCP_ID.fullmatch(mcp_id)
         if found is None or not hmac.compare_digest(found[3], self._mcp_signature(found[1], found[2])):
             return None
         return found[1], found[2]

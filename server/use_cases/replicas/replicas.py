@@ -164,8 +164,8 @@ class TenantPlaces:
 
     async def close(self, session: str) -> bool:
         """End a session that another server may have; return whether one had it. Raises `SessionElsewhere`."""
-        told = await self.replicas.ask_all({"kind": "close", "tenant": self.tenant, "session": session})
-        answers = [self._answer(said)["closed"] for said in told]  # each must be known
+        replies = await self.replicas.ask_all({"kind": "close", "tenant": self.tenant, "session": session})
+        answers = [self._answer(said)["closed"] for said in replies]  # each must be known
         return True in answers
 
     async def store_journals(self) -> None:
@@ -174,8 +174,8 @@ class TenantPlaces:
 
     async def last_run(self, scope: str) -> tuple[str, float] | None:
         """Return the last run of a scope on the other servers, and how many seconds ago it ended."""
-        told = await self.replicas.ask_all({"kind": "last", "tenant": self.tenant, "scope": scope})
-        answers = [self._answer(said).get("last") for said in told]
+        replies = await self.replicas.ask_all({"kind": "last", "tenant": self.tenant, "scope": scope})
+        answers = [self._answer(said).get("last") for said in replies]
         found = [(str(each[0]), float(each[1])) for each in answers if each is not None]
         return min(found, key=lambda each: each[1], default=None)
 

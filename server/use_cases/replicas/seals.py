@@ -9,8 +9,8 @@ A seal counts once, whatever the clock of the database does. Its nonce is rememb
 forgotten, nothing counts that was sealed at its time or before. Only where that clock went back can a fresh seal be so
 old: then the server that checks begins a new era, in which no seal of a former one counts, and says which it is.
 
-An answer has a mark: the HMAC of its status and of the seal that it answers. So what has come to the address of a
-server that is gone, and has not the key, is told from that server.
+An answer has a mark: the HMAC of its status and of the seal that it answers. It shows that a server with the key
+answered, not another process that has taken over the address of a lost server.
 """
 
 from __future__ import annotations

@@ -239,9 +239,9 @@ class SessionPlaces:
                 await _ended(each)
         if not gone:
             return
-        told = [(each.name, each.epoch) for each in gone]
+        epochs = [(each.name, each.epoch) for each in gone]
         with suppress(SkillsDbError, HostWorkBusy):  # else this server takes them anew when asked
-            await self.membership.ask(lambda store: store.let_go(told, self.membership.id))
+            await self.membership.ask(lambda store: store.let_go(epochs, self.membership.id))
 
 
 async def _ended(held: HeldSession) -> None:

@@ -31,7 +31,7 @@ class RunCut(Exception):
 
 
 class Observed(Aspect):
-    """What OpenTelemetry is told of the run: how it went, how long it waited, and its calls as parts of it."""
+    """What OpenTelemetry gets of the run: how it went, how long it waited, and its calls as parts of it."""
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
@@ -70,16 +70,16 @@ class Observed(Aspect):
         self._tell(Status.CANCELLED.value if is_cancelled else "failed", self.run.job.isolation)
 
     def _tell(self, status: str, isolation: Isolation, cpu_ms: float | None = None) -> None:
-        """Say how the run went; a count that is not said is 0."""
+        """Set how the run went on its span; a count that is left out is 0."""
         request = self.run.request
         counts: dict[str, float] = {
             "sealab.run.cpu_seconds": (cpu_ms or 0.0) / 1000,
             "sealab.run.tool_calls": len(self.run.calls.log.entries),
             "sealab.run.background": request.background,
         }
-        told: dict[str, str | float] = {name: count for name, count in counts.items() if count}
-        told |= {"sealab.run.outcome": status, "sealab.run.isolation": isolation.value}
-        tracing.mark(told | {"sealab.tenant": request.caller.identity.tenant})
+        attributes: dict[str, str | float] = {name: count for name, count in counts.items() if count}
+        attributes |= {"sealab.run.outcome": status, "sealab.run.isolation": isolation.value}
+        tracing.mark(attributes | {"sealab.tenant": request.caller.identity.tenant})
 
 
 class Counted(Aspect):
@@ -279,9 +279,9 @@ class OddAnswers(Aspect):
         log = self.run.calls.log
         nulled = ", ".join(islice(log.nulled, ENTRIES_MAX))
         broken = ", ".join(f"{tool} ({where})" for tool, where in islice(log.broken.items(), ENTRIES_MAX))
-        told = [f"NaN and infinities became null in what was answered by {nulled}"] if nulled else []
-        told += [f"not as its own output schema says is what was answered by {broken}"] if broken else []
-        return replace(outcome, notes={**outcome.notes, "answers": "; ".join(told)}) if told else outcome
+        notes = [f"NaN and infinities became null in what was answered by {nulled}"] if nulled else []
+        notes += [f"not as its own output schema says is what was answered by {broken}"] if broken else []
+        return replace(outcome, notes={**outcome.notes, "answers": "; ".join(notes)}) if notes else outcome
 
 
 async def _left_behind(run: Run) -> LeftFiles | None:

@@ -67,7 +67,7 @@ async def _kept(
     try:
         await asyncio.wait([running])
         return None if keep is None else await keep()
-    except Exception:  # noqa: BLE001 - nobody waits for it who could be told
+    except Exception:  # noqa: BLE001 - nobody waits for it who could get the error
         _LOG.exception("The files of the cancelled run %s could not be kept.", run_id)
         return LeftFiles(note="What the code wrote could not be kept; the log of the server says why.")
     finally:

@@ -61,9 +61,8 @@ async def execute(
     `recorded` returns what answers host calls from the record of an earlier run, and beyond it as it is given.
 
     Raises `RequestRefused` for what the operator or the policy does not allow, and the sandbox's own errors where
-    nothing ran. Cancelling the awaiting task kills the run, and so does an operator, who is told apart: then there is a
-    report. Where several servers are one sealab, a program runs on the
-    one that has its session.
+    nothing ran. Cancelling the awaiting task kills the run. An operator can cancel it too: then there is a report.
+    Where several servers are one sealab, a program runs on the one that has its session.
     """
     here = partial(execute_here, executor, request, progress=progress, recorded=recorded)
     if executor.places is None or request.session is None:

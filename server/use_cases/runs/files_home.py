@@ -68,12 +68,12 @@ class FilesHome:
 
     async def __call__(self, outcome: Outcome, folder: WrittenFolder) -> Outcome:
         """Take it home, or keep it with the run, and return the outcome that says so."""
-        told = await self._told(outcome, folder)
-        if told.status is Status.CANCELLED:
-            self.cancelled = told
-        return told
+        handled = await self._handled(outcome, folder)
+        if handled.status is Status.CANCELLED:
+            self.cancelled = handled
+        return handled
 
-    async def _told(self, outcome: Outcome, folder: WrittenFolder) -> Outcome:
+    async def _handled(self, outcome: Outcome, folder: WrittenFolder) -> Outcome:
         try:
             require(self.calls.caller.identity, HOST_FUNCTIONS, "write_file")
         except RightMissing as error:
@@ -130,12 +130,12 @@ class FilesHome:
     def _said_of(self, kept: KeptFiles, changes: Changes, why: str) -> str | None:
         if not (kept.files or kept.left_out or changes.deleted or changes.replaced):
             return None
-        told = f"The workspace is as it was before, since the run {why}."
+        note = f"The workspace is as it was before, since the run {why}."
         if self.kept:
-            told += f" What the code wrote is kept below {RUNS}/{self.run_id}/{_FOLDER}/."
+            note += f" What the code wrote is kept below {RUNS}/{self.run_id}/{_FOLDER}/."
         if changes.deleted or changes.replaced:
-            told += " What it deleted is still there."
-        return told + _listed("Not kept", kept.left_out, kept.more_left_out)
+            note += " What it deleted is still there."
+        return note + _listed("Not kept", kept.left_out, kept.more_left_out)
 
     def _note_dry(self, outcome: Outcome, folder: WrittenFolder) -> Steps[Outcome]:
         try:
@@ -151,14 +151,14 @@ class FilesHome:
         ]
         deleted: list[_DryCall] = [("delete_file", {"filename": "/".join(parts)}) for parts in changes.deleted]
         calls = [*written, *deleted]
-        told = _listed("Could not come home", changes.refused, changes.more_refused)
+        note = _listed("Could not come home", changes.refused, changes.more_refused)
         for number, (name, arguments) in enumerate(calls):
             try:
                 self.calls.log.note_dry(name, arguments)
             except HostCallError:
-                told += f" {len(calls) - number} more changes of files are not listed: there are too many."
+                note += f" {len(calls) - number} more changes of files are not listed: there are too many."
                 break
-        return _noted(outcome, told.strip() or None)
+        return _noted(outcome, note.strip() or None)
 
 
 async def accompanied(files: FilesHome | None, running: Coroutine[Any, Any, Outcome]) -> Outcome:
@@ -180,13 +180,13 @@ def changed_names(files: FilesHome, calls: Calls) -> ChangedNames:
 
 def changed_files(changed: ChangedNames, most: int) -> FileChanges:
     """Return the changes as a report names them, `most` of each kind."""
-    told = {
+    changes = {
         "new": written_files(changed.new, most),
         "changed": written_files(changed.changed, most),
         "deleted": list(changed.deleted[:most]),
         "kept": written_files(changed.kept, most),
     }
-    return cast("FileChanges", there(told))
+    return cast("FileChanges", there(changes))
 
 
 def written_files(names: Sequence[WrittenName], most: int) -> list[WrittenFile]:
@@ -215,15 +215,15 @@ def _listed(what: str, reasons: Mapping[str, str], more: int) -> str:
     return f" {what}: {'; '.join(named)}{f'; and {left_out} more' if left_out else ''}."
 
 
-def _noted(outcome: Outcome, told: str | None) -> Outcome:
-    if told is None:
+def _noted(outcome: Outcome, note: str | None) -> Outcome:
+    if note is None:
         return outcome
     before = outcome.notes.get("files")
-    return replace(outcome, notes={**outcome.notes, "files": told if before is None else f"{before} {told}"})
+    return replace(outcome, notes={**outcome.notes, "files": note if before is None else f"{before} {note}"})
 
 
-def _failed(outcome: Outcome, told: str, hint: str | None = None) -> Outcome:
+def _failed(outcome: Outcome, message: str, hint: str | None = None) -> Outcome:
     """Return the outcome of a run whose files did not come home: it failed, or says so in a note."""
     if outcome.status is not Status.OK:
-        return _noted(outcome, told)
-    return replace(outcome, status=Status.ERROR, error=Failure("OSError", told, hint=hint))
+        return _noted(outcome, message)
+    return replace(outcome, status=Status.ERROR, error=Failure("OSError", message, hint=hint))

@@ -35,26 +35,26 @@ _NOTED_BYTES = "bytes as base64"
 
 async def hidden_transcript(privacy: Privacy, record: StoredJournal) -> Transcript:
     """Return what a run did, as its owner may see it. Raises `PrivacyFailed`."""
-    told = transcript(record)
+    shown = transcript(record)
     if privacy.is_off:
-        return told
-    told = _without_bytes(told)
-    parts = collected(told, _contents)
+        return shown
+    shown = _without_bytes(shown)
+    parts = collected(shown, _contents)
     hidden = await privacy.hide(record.scope, parts, destination="terminal")
-    return replaced(told, _contents, hidden.parts)
+    return replaced(shown, _contents, hidden.parts)
 
 
 async def hidden_list(privacy: Privacy, runs: Sequence[ListedRun]) -> list[Transcript]:
     """Return what a list says of runs, as their owners may see it. Raises `PrivacyFailed`."""
     if privacy.is_off:
-        return [run.told for run in runs]
+        return [run.summary for run in runs]
     hidden: dict[int, Transcript] = {}
     for scope in {run.scope for run in runs}:
-        own = {at: run.told for at, run in enumerate(runs) if run.scope == scope}
-        told = list(own.values())
-        found = await privacy.hide(scope, collected(told, _listed), destination="terminal")
-        told = replaced(told, _listed, found.parts)
-        hidden |= zip(own, told, strict=True)
+        own = {at: run.summary for at, run in enumerate(runs) if run.scope == scope}
+        entries = list(own.values())
+        found = await privacy.hide(scope, collected(entries, _listed), destination="terminal")
+        entries = replaced(entries, _listed, found.parts)
+        hidden |= zip(own, entries, strict=True)
     return [hidden[at] for at in range(len(runs))]
 
 
@@ -69,29 +69,29 @@ async def hidden_question(privacy: Privacy, scope: str, question: Question) -> Q
     return question.with_texts(cast("list[list[object]]", await privacy.hide_value(scope, texts)))
 
 
-def _listed(told: list[Transcript], exchange: Exchange) -> list[Transcript]:
-    return [_exchanged(each, LISTED_TEXTS, exchange) for each in told]
+def _listed(entries: list[Transcript], exchange: Exchange) -> list[Transcript]:
+    return [_exchanged(each, LISTED_TEXTS, exchange) for each in entries]
 
 
-def _contents(told: Transcript, exchange: Exchange) -> Transcript:
-    calls = [_exchanged(each, _OF_CALLS, exchange) for each in _calls(told)]
-    changed = _exchanged(told, _OF_ALL, exchange) | {"calls": cast("Json", calls)}
-    if told["end"] is not None:
-        changed["end"] = _exchanged(cast("Transcript", told["end"]), _OF_ENDS, exchange)
+def _contents(shown: Transcript, exchange: Exchange) -> Transcript:
+    calls = [_exchanged(each, _OF_CALLS, exchange) for each in _calls(shown)]
+    changed = _exchanged(shown, _OF_ALL, exchange) | {"calls": cast("Json", calls)}
+    if shown["end"] is not None:
+        changed["end"] = _exchanged(cast("Transcript", shown["end"]), _OF_ENDS, exchange)
     return changed
 
 
-def _exchanged(told: Transcript, names: Sequence[str], exchange: Exchange) -> Transcript:
-    return told | {name: exchange(part_of(told[name])) for name in names if told.get(name) is not None}
+def _exchanged(entry: Transcript, names: Sequence[str], exchange: Exchange) -> Transcript:
+    return entry | {name: exchange(part_of(entry[name])) for name in names if entry.get(name) is not None}
 
 
-def _calls(told: Transcript) -> list[Transcript]:
-    return cast("list[Transcript]", told["calls"])
+def _calls(shown: Transcript) -> list[Transcript]:
+    return cast("list[Transcript]", shown["calls"])
 
 
-def _without_bytes(told: Transcript) -> Transcript:
-    changed = told | {"calls": cast("Json", [_call_without_bytes(each) for each in _calls(told)])}
-    end = cast("Transcript | None", told["end"])
+def _without_bytes(shown: Transcript) -> Transcript:
+    changed = shown | {"calls": cast("Json", [_call_without_bytes(each) for each in _calls(shown)])}
+    end = cast("Transcript | None", shown["end"])
     notes = {} if end is None else cast("Mapping[str, str]", end.get("notes") or {})
     if end is not None and any(_NOTED_BYTES in note for note in notes.values()):
         changed["end"] = end | {"result": _leaves_without_bytes(end.get("result"))}
@@ -105,10 +105,10 @@ def _call_without_bytes(call: Transcript) -> Transcript:
     return changed | ({"answer": _file_without_bytes(answer, asks=asks)} if "answer" in call else {})
 
 
-def _file_without_bytes(told: Json, *, asks: bool) -> Json:
-    if not isinstance(told, Mapping) or not (told.get("encoding") == "base64" or ("encoding" not in told and asks)):
-        return told
-    return {name: _without(value) if name in _CONTENTS else value for name, value in told.items()}
+def _file_without_bytes(file: Json, *, asks: bool) -> Json:
+    if not isinstance(file, Mapping) or not (file.get("encoding") == "base64" or ("encoding" not in file and asks)):
+        return file
+    return {name: _without(value) if name in _CONTENTS else value for name, value in file.items()}
 
 
 def _leaves_without_bytes(value: Json) -> Json:

@@ -57,7 +57,7 @@ def note_use(run: Run, outcome: Outcome, report: Report) -> None:
     )
 
 
-def use_told(use: Use) -> dict[str, Json]:
+def use_tokens(use: Use) -> dict[str, Json]:
     """Return what of a use is tokens, as lists show it."""
     written, read, called, defined = (chars // CHARS_PER_TOKEN for chars in use[2:])
     return {

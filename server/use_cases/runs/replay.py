@@ -1,4 +1,4 @@
-"""The use case: run a program again from its journal, and say whether it does the same.
+"""The use case: run a program again from its journal, and report whether it does the same.
 
 In a replay nothing is sent to anybody: each call is answered from the record. A program of a session needs those before
 it, which are run again first, in a session of its own. Code that was edited makes calls from its first new one on.

@@ -199,9 +199,9 @@ class Report(TypedDict):
     notes: NotRequired[Notes]
 
 
-def there(told: Mapping[str, object]) -> dict[str, object]:
+def there(fields: Mapping[str, object]) -> dict[str, object]:
     """Return the keys that a report has: those of values that are not empty."""
-    return {key: value for key, value in told.items() if value}
+    return {key: value for key, value in fields.items() if value}
 
 
 def plain_report(run_id: str, outcome: Outcome, fitted: Fitted) -> Report:
@@ -230,12 +230,12 @@ def brief(report: Report, *, layers: bool) -> dict[str, object]:
 
     The defaults are an empty output, no error, and the isolation `restricted`.
     """
-    told = {key: value for key, value in report.items() if key not in _DEFAULTS or value != _DEFAULTS[key]}
+    shown = {key: value for key, value in report.items() if key not in _DEFAULTS or value != _DEFAULTS[key]}
     if report["error"] is not None:
-        told["error"] = {key: value for key, value in report["error"].items() if value is not None}
+        shown["error"] = {key: value for key, value in report["error"].items() if value is not None}
     if not layers:
-        told.pop("layers", None)
-    return told
+        shown.pop("layers", None)
+    return shown
 
 
 def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO, *, of_skill: bool = False) -> str:
@@ -388,11 +388,11 @@ def _of_whole(cut: Mapping[str, object], before: object) -> Mapping[str, object]
     """Return what is said of a cut, in the figures of the whole where what is cut was cut before."""
     if not isinstance(before, Mapping) or "total" not in before:
         return cut
-    told = {**cut, "total": before["total"]}
+    merged = {**cut, "total": before["total"]}
     whole = FIRST_OF.search(str(before.get("note", "")))
     if whole is not None and "note" in cut:
-        told["note"] = FIRST_OF.sub(lambda part: f"{part[1]}{whole[2]}", str(cut["note"]), count=1)
-    return told
+        merged["note"] = FIRST_OF.sub(lambda part: f"{part[1]}{whole[2]}", str(cut["note"]), count=1)
+    return merged
 
 
 def _listed(counts: Mapping[str, int]) -> str:

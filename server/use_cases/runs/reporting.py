@@ -81,13 +81,13 @@ def _name_of(call: CalledTool) -> str:
 
 
 def _left(left: LeftTokens) -> TokensLeft:
-    told = {
+    report = {
         "refused": left.refused,
         "withheld": list(left.withheld[:ENTRIES_MAX]),
         "unknown": list(left.unknown[:ENTRIES_MAX]),
         "values": dict(left.values),
     }
-    return cast("TokensLeft", {"tool": left.tool, **there(told)})
+    return cast("TokensLeft", {"tool": left.tool, **there(report)})
 
 
 def report_of(run: Run, shown: ShownRun, fitted: Fitted, images: Sequence[Picture]) -> Report:
@@ -121,10 +121,10 @@ def report_of(run: Run, shown: ShownRun, fitted: Fitted, images: Sequence[Pictur
     for what, cut in _left_out(report, ended).items():
         truncated[what] = {**cast("Mapping[str, Json]", truncated.get(what, {})), **cast("Mapping[str, Json]", cut)}
     if ended.left:
-        told = sum(len((*each.get("unknown", ()), *each.get("withheld", ()))) for each in privacy["left"])
+        listed = sum(len((*each.get("unknown", ()), *each.get("withheld", ()))) for each in privacy["left"])
         total = sum(len((*each.unknown, *each.withheld)) for each in ended.left)
-        if told < total or len(ended.left) > ENTRIES_MAX:
-            truncated["left"] = Cut(note=f"{told} of {total} tokens, of {len(ended.left)} tools").to_json()
+        if listed < total or len(ended.left) > ENTRIES_MAX:
+            truncated["left"] = Cut(note=f"{listed} of {total} tokens, of {len(ended.left)} tools").to_json()
     if truncated:
         report["truncated"] = truncated
     rebuilt = outcome.rebuilt
@@ -136,14 +136,14 @@ def report_of(run: Run, shown: ShownRun, fitted: Fitted, images: Sequence[Pictur
 
 
 def _image(picture: Picture, shows: str) -> Image:
-    told = Image(mime_type=picture.mime_type, size=len(picture.content))
+    image = Image(mime_type=picture.mime_type, size=len(picture.content))
     if shows:
-        told["shows"] = shows
-    return told
+        image["shows"] = shows
+    return image
 
 
 def _privacy(shown: ShownRun, program: ProgramTokens) -> PrivacyReport:
-    told = {
+    report = {
         "values": program.values,
         "withheld": dict(program.withheld),
         "unknown": list(program.unknown[:ENTRIES_MAX]),
@@ -152,7 +152,7 @@ def _privacy(shown: ShownRun, program: ProgramTokens) -> PrivacyReport:
         "files": dict(shown.files),
         "left": [_left(each) for each in shown.run.left[:ENTRIES_MAX]],
     }
-    return cast("PrivacyReport", there(told))
+    return cast("PrivacyReport", there(report))
 
 
 def _add_calls(report: Report, called: Sequence[CalledTool]) -> None:
@@ -163,9 +163,9 @@ def _add_calls(report: Report, called: Sequence[CalledTool]) -> None:
 
 def _left_out(report: Report, run: EndedRun) -> dict[str, Json]:
     left_out: dict[str, Json] = {}
-    told = sum(each.get("count", 1) for each in report.get("tool_calls", ()))
-    if told < len(run.called):
-        left_out["tool_calls"] = Cut(told, len(run.called), note="calls, of the first tools alone").to_json()
+    listed = sum(each.get("count", 1) for each in report.get("tool_calls", ()))
+    if listed < len(run.called):
+        left_out["tool_calls"] = Cut(listed, len(run.called), note="calls, of the first tools alone").to_json()
     if len(run.writes) > WRITES_MAX:
         left_out["writes"] = Cut(WRITES_MAX, len(run.writes), note="arguments").to_json()
     if run.changed is not None:

@@ -144,19 +144,19 @@ def request_json(request: CodeRequest) -> dict[str, object]:
     }
 
 
-def request_of(told: Mapping[str, Any], caller: Caller) -> CodeRequest:
+def request_of(encoded: Mapping[str, Any], caller: Caller) -> CodeRequest:
     """Return what `request_json` made JSON of, of a caller. Raises `KeyError` and `TypeError` for what is none."""
     return CodeRequest(
-        code=str(told["code"]),
-        context_vars=told["context_vars"],
-        timeout_seconds=told["timeout_seconds"],
-        memory_mb=told["memory_mb"],
-        session=told["session"],
-        isolation=str(told["isolation"]),
-        dry_run=told["dry_run"] is True,
+        code=str(encoded["code"]),
+        context_vars=encoded["context_vars"],
+        timeout_seconds=encoded["timeout_seconds"],
+        memory_mb=encoded["memory_mb"],
+        session=encoded["session"],
+        isolation=str(encoded["isolation"]),
+        dry_run=encoded["dry_run"] is True,
         caller=caller,
-        arguments=tuple(told["arguments"]),
-        asked_at=told.get("asked_at"),
+        arguments=tuple(encoded["arguments"]),
+        asked_at=encoded.get("asked_at"),
     )
 
 

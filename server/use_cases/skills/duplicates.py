@@ -31,7 +31,7 @@ LIKE = 0.25
 SAME = 0.8
 """The share from which on they are the same where they take the same."""
 THIRD = 3
-"""The run of one program that is told of."""
+"""The run of one program from which on a hint is given."""
 _PROGRAMS_MAX = 10_000
 _PROGRAM_CHARS_MAX = 100_000
 _LINES_LEAST = 2
@@ -42,7 +42,7 @@ _SKILLS_OWN = ("save_skill(", "call_skill(")
 
 
 def alike(store: SkillStore, draft: SkillDraft) -> list[tuple[float, StoredSkill]]:
-    """Return the skills that take what a new one takes and are told in like words, with how like, the likest first."""
+    """Return the skills with as many parameters and similar words as a new one, each with its share, best first."""
     taken, own = len(parameters_in(draft.signature)), words_of(draft)
     shares = {
         each.name: likeness(own, words_of(each))
@@ -63,8 +63,8 @@ async def same_as(
 ) -> StoredSkill | None:
     """Return the skill among those alike that does what the new one does; None where none does.
 
-    That is one of the same code but for its name; one that takes the same and is told alike; or one whose tests the new
-    code passes, with the answers of tools that were recorded.
+    That is one of the same code but for its name; one with the same parameters and similar words; or one whose tests
+    the new code passes, with the answers of tools that were recorded.
     """
     code = shape_of(draft)
     for share, each in found:

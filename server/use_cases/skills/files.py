@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 import anyio.to_thread
 
 from ....sandbox.job import Json, SourceReading
-from ....skills_db.content import TOLD_MAX_CHARS
+from ....skills_db.content import LISTED_MAX_CHARS
 from ....skills_db.errors import SkillNotFound, SkillRefused, SkillsDbError
 from ....skills_db.skill_md import ORIGIN, folder_name, portable, read, written
 from ...base.errors import ServerError, SkillNameRefused, SkillUnfit, UsageError
@@ -123,7 +123,7 @@ async def _imported(
             facts,
             description=skill.description
             if ORIGIN not in skill.extra
-            else f"{_THEIRS} {skill.description}"[:TOLD_MAX_CHARS],
+            else f"{_THEIRS} {skill.description}"[:LISTED_MAX_CHARS],
             tests=skill.tests,
             tags=[tag for tag in skill.tags if tag not in left_out],
             recordings=skill.recordings,
@@ -251,8 +251,8 @@ def _choices(schema: Json) -> list[Json]:
 def _brought(draft: SkillDraft) -> dict[str, int]:
     files, assets = (cast("Mapping[str, str]", draft.extra.get(part, {})) for part in ("files", "assets"))
     recordings = draft.recordings if isinstance(draft.recordings, Sequence) else ()
-    told = {"files": len(files), "assets": len(assets), "tests": bool(draft.tests), "recordings": len(recordings)}
-    return {part: int(number) for part, number in told.items() if number}
+    counts = {"files": len(files), "assets": len(assets), "tests": bool(draft.tests), "recordings": len(recordings)}
+    return {part: int(number) for part, number in counts.items() if number}
 
 
 def _write(target: Path, skill: StoredSkill) -> Path:

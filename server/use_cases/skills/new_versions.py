@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
-from ....skills_db.content import TOLD_MAX_CHARS
+from ....skills_db.content import LISTED_MAX_CHARS
 from ....skills_db.skill_md import EXTRA_KEYS, ORIGIN
 from ...base.errors import ServerError, SkillUnfit
 from ...base.identity import Right
@@ -50,7 +50,7 @@ def kept_description(description: str, facts: SkillFacts, last: StoredSkill | No
     if description.strip() or last is None:
         return description
     documented = last.draft.extra.get("docstring", None if facts.description else "")
-    return last.draft.description if facts.description[:TOLD_MAX_CHARS] in {"", documented} else ""
+    return last.draft.description if facts.description[:LISTED_MAX_CHARS] in {"", documented} else ""
 
 
 def kept_files(files: Mapping[str, bytes], last: StoredSkill | None) -> dict[str, Json]:
@@ -121,18 +121,20 @@ def change_of(draft: SkillDraft, last: StoredSkill, tests: Judged) -> str:
 
     Empty where it holds what the last one did.
     """
-    old, told = last.draft, []
+    old, changes = last.draft, []
     if draft.signature != old.signature:
-        told.append(f"{old.signature} is now {draft.signature}")
-        told += [f"callers must give {name}" for name in sorted(_needed(draft) - _needed(old))]
-        told += [f"takes no {name} any more" for name in sorted(_taken(old) - _taken(draft))]
+        changes.append(f"{old.signature} is now {draft.signature}")
+        changes += [f"callers must give {name}" for name in sorted(_needed(draft) - _needed(old))]
+        changes += [f"takes no {name} any more" for name in sorted(_taken(old) - _taken(draft))]
     elif draft.code != old.code:
-        told.append("the same signature, other code")
-    told += [f"other {part}" for part in ("description", "tags", "tests") if getattr(draft, part) != getattr(old, part)]
+        changes.append("the same signature, other code")
+    changes += [
+        f"other {part}" for part in ("description", "tags", "tests") if getattr(draft, part) != getattr(old, part)
+    ]
     if draft.code != old.code:
-        told += [f"passes the tests of {', '.join(tests.passed)}"] if tests.passed else []
-        told += [f"{len(tests.failed)} tests of before fail"] if tests.failed else []
-    return f"Since version {last.version}: {'; '.join(told)}." if told else ""
+        changes += [f"passes the tests of {', '.join(tests.passed)}"] if tests.passed else []
+        changes += [f"{len(tests.failed)} tests of before fail"] if tests.failed else []
+    return f"Since version {last.version}: {'; '.join(changes)}." if changes else ""
 
 
 def _needed(draft: SkillDraft) -> set[str]:

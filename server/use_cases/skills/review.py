@@ -99,11 +99,11 @@ async def review(context: SkillContext, caller: Caller = LOCAL) -> Review:
         findings += await _orphans(context, caller, each, missing)
     drifted, calls = await _drifted(context, caller, looked_at)
     findings += drifted
-    told = Review(count=len(findings), findings=findings, skills=len(looked_at), calls=calls)
+    report = Review(count=len(findings), findings=findings, skills=len(looked_at), calls=calls)
     if len(looked_at) < total:
         read_with = f"list_skills(limit={total})"
-        told["truncated"] = {"skills": {"shown": len(looked_at), "total": total, "read_with": read_with}}
-    return told
+        report["truncated"] = {"skills": {"shown": len(looked_at), "total": total, "read_with": read_with}}
+    return report
 
 
 def lines_of(found: Review) -> list[str]:
@@ -138,10 +138,10 @@ def _by_runs(skill: StoredSkill, runs: Sequence[RunRecord], now: datetime) -> It
 def _doubled(skills: Sequence[StoredSkill]) -> Iterator[Finding]:
     taken = {each.name: parameters_in(each.draft.signature) for each in skills}
     shapes = {each.name: shape_of(each.draft) for each in skills}
-    told = {each.name: words_of(each.draft) for each in skills}
+    words = {each.name: words_of(each.draft) for each in skills}
     for one, other in combinations(skills, 2):
         alike = len(taken[one.name]) == len(taken[other.name])
-        share = likeness(told[one.name], told[other.name]) if alike else 0.0
+        share = likeness(words[one.name], words[other.name]) if alike else 0.0
         same_names = taken[one.name] == taken[other.name]
         if share >= LIKE and (shapes[one.name] == shapes[other.name] or (same_names and share >= SAME)):
             less, more = sorted((one, other), key=lambda each: (each.runs, each.created_at))
@@ -235,7 +235,7 @@ def _differs(before: Json, now: Json, where: str = "") -> str | None:
 
 
 def _finding(skill: str, kind: Kinds, why: str, command: str, since: datetime | None = None) -> Finding:
-    told = Finding(name=skill, finding=kind, why=why, proposal=_PROPOSALS[kind], command=f"sealab skills {command}")
+    finding = Finding(name=skill, finding=kind, why=why, proposal=_PROPOSALS[kind], command=f"sealab skills {command}")
     if since is not None:
-        told["since"] = since.isoformat(timespec="seconds")
-    return told
+        finding["since"] = since.isoformat(timespec="seconds")
+    return finding

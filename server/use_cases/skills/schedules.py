@@ -128,8 +128,8 @@ class RemovedSchedule(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """What is stored of a schedule, sealed. `said` is when its owner last had it go on, in seconds since 1970."""
+class _Definition:
+    """What is stored of a schedule, sealed. `said` is when its owner last added it, in seconds since 1970."""
 
     skill: str
     version: int
@@ -144,8 +144,8 @@ class _Told:
     said: float
 
     @classmethod
-    def of(cls, schedule: StoredSchedule) -> _Told | None:
-        return None if schedule.told is None else cls(**cast("dict[str, Any]", schedule.told))
+    def of(cls, schedule: StoredSchedule) -> _Definition | None:
+        return None if schedule.definition is None else cls(**cast("dict[str, Any]", schedule.definition))
 
     @property
     def caller(self) -> Caller:
@@ -168,7 +168,7 @@ class Schedules:
         `agree` raises; then nothing is changed.
         """
         caller, before = request.caller, await self.known(request.name, request.caller)
-        old = None if before is None else _Told.of(before)
+        old = None if before is None else _Definition.of(before)
         if not _NAME.fullmatch(request.name):
             raise RequestRefused("The name of a schedule has 1 to 64 ASCII letters, digits and _.-; give such a name.")
         if is_brief(caller.scope):
@@ -185,11 +185,13 @@ class Schedules:
         for name, value, known in (("overlap", request.overlap, Overlap), ("missed", request.missed, Missed)):
             if value not in get_args(known):
                 raise RequestRefused(f"{name} cannot be {value!r:.80}. Give {' or '.join(get_args(known))}.")
-        times, following = await _in_thread(_following, request.every or cast("_Told", old).every, self.now())
+        times, following = await _in_thread(_following, request.every or cast("_Definition", old).every, self.now())
         arguments = request.arguments
         if arguments is None:
             arguments = {} if old is None else old.arguments
-        run = RunSkillRequest(request.skill or cast("_Told", old).skill, arguments, request.version, caller=caller)
+        run = RunSkillRequest(
+            request.skill or cast("_Definition", old).skill, arguments, request.version, caller=caller
+        )
         _code, skill = await request_to_run(self.context, run)
         if request.seen is not None and request.seen != (skill.draft.name, skill.latest):
             raise RequestRefused(
@@ -200,8 +202,8 @@ class Schedules:
             await agree(before, skill)
             following = await _in_thread(times.after, self.now())
         scope = caller.scope if old is None or not _is_operator(caller) else old.scope
-        identity = caller.identity if scope == caller.scope else cast("_Told", old).caller.identity
-        told = _Told(
+        identity = caller.identity if scope == caller.scope else cast("_Definition", old).caller.identity
+        definition = _Definition(
             skill.draft.name,
             skill.version,
             skill.content_hash,
@@ -217,7 +219,13 @@ class Schedules:
         of_one = SCHEDULES_OF_ONE_MAX if is_principal(scope) else SCHEDULES_MAX
         full = await self._ask(
             lambda store: store.put(
-                request.name, scope, asdict(told), following, before=before, most=SCHEDULES_MAX, most_of_owner=of_one
+                request.name,
+                scope,
+                asdict(definition),
+                following,
+                before=before,
+                most=SCHEDULES_MAX,
+                most_of_owner=of_one,
             )
         )
         if full:
@@ -230,7 +238,7 @@ class Schedules:
     async def listed(self, caller: Caller) -> ScheduleList:
         """Return the schedules of a caller, of all where the caller may see those. Raises `SkillsDbError`."""
         found = await self._ask(lambda store: [each for each in store.all() if _reaches(store, each, caller)])
-        names = {told.skill for each in found if (told := _Told.of(each)) is not None}
+        names = {definition.skill for each in found if (definition := _Definition.of(each)) is not None}
         summaries = await self.context.service.ask(lambda store: store.summaries())
         latest = {name: summaries[name].version for name in names if name in summaries}
         schedules = await _in_thread(lambda: [self._listed(each, latest) for each in found])
@@ -253,10 +261,10 @@ class Schedules:
     async def run(self, name: str, caller: Caller) -> str:
         """Queue a run of a schedule now, as at its time, and return its id. Raises as when its time has come."""
         schedule = await self.reached(name, caller)
-        told = _Told.of(schedule)
-        if told is None:
+        definition = _Definition.of(schedule)
+        if definition is None:
             raise RequestRefused(f"What was stored of {name} was changed or is damaged. Remove it, and add it again.")
-        run_id = await self._queued(schedule, told)
+        run_id = await self._queued(schedule, definition)
         if run_id is None:
             raise RequestRefused(f"{name} was changed or fired at this moment. Run it again.")
         return run_id
@@ -282,44 +290,46 @@ class Schedules:
 
     async def _fired(self, schedule: StoredSchedule) -> None:
         """Queue the run of a schedule whose time has come, skip that time, or pause the schedule."""
-        told, due = _Told.of(schedule), cast("float", schedule.next_time)
-        if told is None:
+        definition, due = _Definition.of(schedule), cast("float", schedule.next_time)
+        if definition is None:
             await self._pause(schedule, "What was stored of it was changed or is damaged. Add it again.")
             return
         try:
-            following = await _in_thread(lambda: _times_of(told.every).after(self.now()))
+            following = await _in_thread(lambda: _times_of(definition.every).after(self.now()))
         except RequestRefused as error:  # its zone may be gone
             await self._pause(schedule, str(error))
             return
-        if self.now() - due > LATE_SECONDS and told.missed == "skip":
+        if self.now() - due > LATE_SECONDS and definition.missed == "skip":
             await self._skip(schedule, following, f"no server ran at {moment(due)}, so that time was skipped")
-        elif not schedule.judged and told.overlap != "start":
-            if told.overlap == "skip":
+        elif not schedule.judged and definition.overlap != "start":
+            if definition.overlap == "skip":
                 why = f"the run {schedule.last_run} had not ended at {moment(due)}, so that time was skipped"
                 await self._skip(schedule, following, why)
         else:
             try:
-                await self._queued(schedule, told, next_time=following, reason="")
+                await self._queued(schedule, definition, next_time=following, reason="")
             except (_Stopped, SkillNotFound) as stopped:
                 await self._pause(schedule, str(stopped))
             except (Busy, HostWorkBusy, SkillsDbError):  # it is tried again at the next look
                 raise
             except KNOWN_ERRORS as error:
-                await self._failed(schedule, told, f"it was refused: {error}", next_time=following)
+                await self._failed(schedule, definition, f"it was refused: {error}", next_time=following)
 
-    async def _queued(self, schedule: StoredSchedule, told: _Told, **values: object) -> str | None:
+    async def _queued(self, schedule: StoredSchedule, definition: _Definition, **values: object) -> str | None:
         """Queue a run; return its id, None where the schedule was changed since it was read. Raises `_Stopped`."""
         try:
-            identity = await self.standing(told.caller.identity, told.scope, told.said)
+            identity = await self.standing(definition.caller.identity, definition.scope, definition.said)
             for right in _NEEDED:
                 identity.require(right)
         except RightMissing as error:
             raise _Stopped(str(error)) from error
-        caller, run_id = replace(told.caller, identity=identity), new_run_id()
-        run = RunSkillRequest(told.skill, told.arguments, told.version, caller=caller)
+        caller, run_id = replace(definition.caller, identity=identity), new_run_id()
+        run = RunSkillRequest(definition.skill, definition.arguments, definition.version, caller=caller)
         request, skill = await request_to_run(self.context, run)
-        if skill.content_hash != told.hash:
-            raise _Stopped(f"Version {told.version} of {told.skill} is not what it was. Add it again to say yes to it.")
+        if skill.content_hash != definition.hash:
+            raise _Stopped(
+                f"Version {definition.version} of {definition.skill} is not what it was. Add it again to say yes to it."
+            )
         beside = await self._ask(lambda store: store.firing(schedule, run_id, **values))
         try:
             await self.background.submit(replace(request, run_id=run_id), beside)
@@ -329,7 +339,7 @@ class Schedules:
 
     async def _judged(self, schedule: StoredSchedule) -> StoredSchedule:
         """Note how the last run of a schedule ended, if it has; return the schedule as it is then."""
-        run_id, told = cast("str", schedule.last_run), _Told.of(schedule)
+        run_id, definition = cast("str", schedule.last_run), _Definition.of(schedule)
         try:
             state = await self.background.queued_state(run_id, None)
         except (JournalNotFound, JournalErased):
@@ -338,22 +348,22 @@ class Schedules:
             if state.execution is None:
                 return schedule
             status = state.execution.report["status"]
-        if status in _NO_FAILURES or told is None:
+        if status in _NO_FAILURES or definition is None:
             failures = 0 if status == Status.OK else schedule.failures
             await self._change(schedule, judged=1, outcome=status, failures=failures, attempt=0)
         else:
             why = f"the run {run_id} ended with the status {status}"
-            await self._failed(schedule, told, why, judged=1, outcome=status, next_time=schedule.next_time)
+            await self._failed(schedule, definition, why, judged=1, outcome=status, next_time=schedule.next_time)
         return await self._ask(lambda store: store.named(schedule.name)) or replace(schedule, next_time=None)
 
     async def _failed(
-        self, schedule: StoredSchedule, told: _Told, why: str, *, next_time: float | None, **values: object
+        self, schedule: StoredSchedule, definition: _Definition, why: str, *, next_time: float | None, **values: object
     ) -> None:
         """Note a failure: the schedule is paused, the run is tried again soon, or at the next time."""
         failures, attempt = schedule.failures + 1, 0
         if failures >= PAUSE_AFTER:
             next_time, why = None, f"it is paused, since {failures} runs in a row failed: {why}"
-        elif schedule.attempt < told.retries and next_time is not None:
+        elif schedule.attempt < definition.retries and next_time is not None:
             next_time = min(next_time, self.now() + RETRY_SECONDS * 2**schedule.attempt)
             attempt = schedule.attempt + 1
         values |= {"failures": failures, "attempt": attempt, "next_time": next_time, "reason": why}
@@ -376,22 +386,22 @@ class Schedules:
         return schedule
 
     def _listed(self, schedule: StoredSchedule, latest: Mapping[str, int]) -> ListedSchedule:
-        told = _Told.of(schedule)
-        zone = "UTC" if told is None else _times_of(told.every).zone
+        definition = _Definition.of(schedule)
+        zone = "UTC" if definition is None else _times_of(definition.every).zone
         shown = ListedSchedule(
             name=schedule.name,
-            skill="" if told is None else told.skill,
-            version=0 if told is None else told.version,
-            every="" if told is None else told.every,
+            skill="" if definition is None else definition.skill,
+            version=0 if definition is None else definition.version,
+            every="" if definition is None else definition.every,
             next=None if schedule.next_time is None else _moment(schedule.next_time, zone),
             state="paused" if schedule.next_time is None else "active",
-            owner="" if told is None else principal_of(told.scope),
-            overlap="" if told is None else told.overlap,
-            missed="" if told is None else told.missed,
-            retries=0 if told is None else told.retries,
+            owner="" if definition is None else principal_of(definition.scope),
+            overlap="" if definition is None else definition.overlap,
+            missed="" if definition is None else definition.missed,
+            retries=0 if definition is None else definition.retries,
         )
-        if told is not None and told.arguments:
-            shown["arguments"] = told.arguments
+        if definition is not None and definition.arguments:
+            shown["arguments"] = definition.arguments
         if schedule.last_run is not None and schedule.fired is not None:
             status = schedule.outcome or "running"
             shown["last"] = LastRun(run_id=schedule.last_run, at=_moment(schedule.fired, zone), status=status)
@@ -399,11 +409,14 @@ class Schedules:
             shown["failures"] = schedule.failures
         if schedule.reason:
             shown["why_not"] = schedule.reason
-        if told is not None and (newest := latest.get(told.skill, told.version)) != told.version:
+        if (
+            definition is not None
+            and (newest := latest.get(definition.skill, definition.version)) != definition.version
+        ):
             shown["newest"] = newest
-            if newest > told.version:
+            if newest > definition.version:
                 how = f"sealab schedules add {schedule.name} --skill-version {newest}"
-                shown["waits"] = f"version {newest} of {told.skill} waits for a yes: {how}"
+                shown["waits"] = f"version {newest} of {definition.skill} waits for a yes: {how}"
         return shown
 
     def _audit(self, caller: Caller, what: str) -> None:

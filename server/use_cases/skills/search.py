@@ -109,9 +109,9 @@ class SkillIndex:
         seen, by_words, by_meaning = self._indexed(store)
         if any(map(str.isalnum, query)):
             matches = by_words.matches(query)
-            told = set(matches)
-            hits = by_meaning.search(query, limit=max(len(told), MEANT_MAX))
-            ordered = [each.key for each in hits if each.key in told or not each.weak]
+            matched = set(matches)
+            hits = by_meaning.search(query, limit=max(len(matched), MEANT_MAX))
+            ordered = [each.key for each in hits if each.key in matched or not each.weak]
             names = list(dict.fromkeys([*ordered, *matches]))
         else:
             names = _with_signs(query.strip(), seen.summaries)

@@ -73,7 +73,7 @@ class SkillService:
         self._shelf = shelf
         self._store: SkillStore | None = None
         self._runs: RunStore | None = None
-        self._changes_told = 0
+        self._changes_notified = 0
         self.watchers: list[Callable[[], None]] = []
         """What is called in the event loop when skills have changed; their owners append to this."""
         self._ended: WriteBehind[_EndedRun] = WriteBehind(
@@ -86,8 +86,8 @@ class SkillService:
     async def ask(self, question: Callable[[SkillStore], T]) -> T:
         """Ask the store something, in a thread. Raises `SkillsDbError`."""
         answer = await in_thread(Kind.DATABASE, partial(self._asked, question))
-        if self._store is not None and self._store.changes != self._changes_told:
-            self._changes_told = self._store.changes
+        if self._store is not None and self._store.changes != self._changes_notified:
+            self._changes_notified = self._store.changes
             self.have_changed()
         return answer
 
@@ -229,5 +229,5 @@ def _is_wider(store: SkillStore, name: str) -> bool:
 
 
 def _chars_of(use: Use | None) -> dict[str, int]:
-    told = {} if use is None else use._asdict()
-    return {name: count for name, count in told.items() if name.startswith("chars_")}
+    fields = {} if use is None else use._asdict()
+    return {name: count for name, count in fields.items() if name.startswith("chars_")}

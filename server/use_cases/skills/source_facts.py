@@ -118,33 +118,33 @@ def _why(name: str, outcome: Outcome) -> str:
     return f"The code of {name} cannot be saved: {error.type}{where}: {message}.{hint} Nothing was saved."
 
 
-def _judged(name: str, told: Json, *, wider: bool) -> SkillFacts:
+def _judged(name: str, reply: Json, *, wider: bool) -> SkillFacts:
     """Make facts of what a worker said; whatever it says, they are of the right types and sizes."""
-    if not isinstance(told, Mapping):
+    if not isinstance(reply, Mapping):
         raise _nonsense(name)
-    if isinstance(told.get("problem"), str):
-        raise SkillUnfit(f"{told['problem']} Nothing was saved.")
+    if isinstance(reply.get("problem"), str):
+        raise SkillUnfit(f"{reply['problem']} Nothing was saved.")
     try:
         facts = SkillFacts(
-            code=_text(told["code"]),
-            entry=_text(told["entry"]),
-            is_script=bool(told["is_script"]),
-            is_async=bool(told["is_async"]),
-            signature=_text(told["signature"]),
-            parameters=_schema(name, told["parameters"]),
-            description=_text(told["description"]),
-            examples=bool(told["examples"]),
-            modules=_texts(told["modules"]),
-            tools=_texts(told["tools"]),
-            skills=_texts(told["skills"]),
+            code=_text(reply["code"]),
+            entry=_text(reply["entry"]),
+            is_script=bool(reply["is_script"]),
+            is_async=bool(reply["is_async"]),
+            signature=_text(reply["signature"]),
+            parameters=_schema(name, reply["parameters"]),
+            description=_text(reply["description"]),
+            examples=bool(reply["examples"]),
+            modules=_texts(reply["modules"]),
+            tools=_texts(reply["tools"]),
+            skills=_texts(reply["skills"]),
             test_functions=tuple(
-                (_text(pair[0]), bool(pair[1])) for pair in cast("Sequence[Sequence[Json]]", told["test_functions"])
+                (_text(pair[0]), bool(pair[1])) for pair in cast("Sequence[Sequence[Json]]", reply["test_functions"])
             ),
-            test_is_examples=bool(told["test_is_examples"]),
-            undefined=_texts(told["undefined"]),
+            test_is_examples=bool(reply["test_is_examples"]),
+            undefined=_texts(reply["undefined"]),
             wider=wider,
             constants={
-                _text(each): _text(why) for each, why in cast("Mapping[str, Json]", told.get("constants", {})).items()
+                _text(each): _text(why) for each, why in cast("Mapping[str, Json]", reply.get("constants", {})).items()
             },
         )
     except (KeyError, IndexError, TypeError, ValueError):

@@ -256,14 +256,14 @@ def _candidate_first(unstored: Mapping[str, TestPlan], stored: Handler) -> Handl
 
 def _candidate_among(unstored: Mapping[str, TestPlan], stored: Handler) -> Handler:
     async def skill_sources(calls: Calls, *, names: list[Json]) -> Json:
-        told: dict[str, Json] = await stored.answer(calls, names=[key for key in names if key not in unstored])
+        sources: dict[str, Json] = await stored.answer(calls, names=[key for key in names if key not in unstored])
         for name, plan in unstored.items():
             if name not in names:
                 continue
             calls.skill_sources[name] = plan.draft.code
             calls.approvals.take(name, _CANDIDATE, plan.draft.content_hash())
-            told[name] = {"code": plan.draft.code, "entry": plan.entry}
-        return told
+            sources[name] = {"code": plan.draft.code, "entry": plan.entry}
+        return sources
 
     return replace(stored, answer=skill_sources)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NotRequired, cast
 from typing_extensions import TypedDict
 
 from ....sandbox.job import Json, Outcome, SourceReading, Status
-from ....skills_db.content import TOLD_MAX_CHARS, SkillDraft, SkillKind
+from ....skills_db.content import LISTED_MAX_CHARS, SkillDraft, SkillKind
 from ....skills_db.errors import SkillNotFound, SkillRefused, SkillsDbError
 from ....skills_db.skill_md import MANIFEST, ORIGIN, files_in
 from ....tools_registry.errors import RegistryError
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from .search import SkillIndex
     from .service import SkillService
 
-USED_TOLD_MAX = 5
-"""Skills that a new conversation is told of."""
+USED_SHOWN_MAX = 5
+"""How many of the most-used skills the greeting of a new conversation names."""
 CALL_CHARS_MAX = 100
 """Characters of the call of each."""
 RUN_SKILL_BYTES_MAX = 4_000_000
@@ -235,11 +235,11 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
 
 def saved_lines(saved: SavedSkill) -> list[str]:
     """Format as lines what a version changes, and which constants became parameters."""
-    told = [saved["changed"]] if "changed" in saved else []
+    lines = [saved["changed"]] if "changed" in saved else []
     if "constants" in saved:
-        told.append(f"constants that are parameters: {', '.join(saved['constants']['parameters']) or 'none'}")
-        told += [f"no parameter: {name} ({why})" for name, why in saved["constants"]["fixed"].items()]
-    return told
+        lines.append(f"constants that are parameters: {', '.join(saved['constants']['parameters']) or 'none'}")
+        lines += [f"no parameter: {name} ({why})" for name, why in saved["constants"]["fixed"].items()]
+    return lines
 
 
 async def _near(context: SkillContext, request: SaveRequest, draft: SkillDraft) -> list[str]:
@@ -250,11 +250,11 @@ async def _near(context: SkillContext, request: SaveRequest, draft: SkillDraft) 
     same = await same_as(context.executor, draft, found, caller=request.caller, within=request.within)
     if same is None:
         return []
-    told = f"The skill {same.name} does this already (version {same.version}): {call_of(same.draft.signature)}."
+    note = f"The skill {same.name} does this already (version {same.version}): {call_of(same.draft.signature)}."
     if request.force or not (draft.description and same.draft.description):
-        return [told]
+        return [note]
     raise SkillUnfit(
-        f"{told} {about_of(same.draft.description)}{NOT_SAVED} Call it, save this as its next version, or save it "
+        f"{note} {about_of(same.draft.description)}{NOT_SAVED} Call it, save this as its next version, or save it "
         "beside it with force=true."
     )
 
@@ -326,13 +326,13 @@ async def greeting(context: SkillContext, caller: Caller) -> str:
     await context.index.refresh()
     known = context.index.known()
     try:
-        most_used = await context.service.most_used(caller.scope, USED_TOLD_MAX) if known else ()
+        most_used = await context.service.most_used(caller.scope, USED_SHOWN_MAX) if known else ()
     except (SkillsDbError, HostWorkBusy):
         most_used = ()
     calls = [call_of(known[name].signature)[:CALL_CHARS_MAX] for name in most_used if name in known]
     used = f" Most used: {'; '.join(calls)}." if calls else ""
-    told = f"Skills: {len(known)} saved; list_skills(query) finds them.{used}" if known else ""
-    return await context.executor.privacy.hide_text(caller.scope, told) if context.executor.privacy.filters else told
+    text = f"Skills: {len(known)} saved; list_skills(query) finds them.{used}" if known else ""
+    return await context.executor.privacy.hide_text(caller.scope, text) if context.executor.privacy.filters else text
 
 
 async def load(context: SkillContext, name: str, version: int | None = None) -> LoadedSkill:
@@ -341,7 +341,7 @@ async def load(context: SkillContext, name: str, version: int | None = None) -> 
 
 
 def loaded(skill: StoredSkill) -> LoadedSkill:
-    """Return what is told of a stored version."""
+    """Return a stored version in the form in which it is loaded."""
     draft = skill.draft
     return LoadedSkill(
         name=draft.name,
@@ -369,7 +369,7 @@ def loaded(skill: StoredSkill) -> LoadedSkill:
 
 
 def _of_others(draft: SkillDraft) -> dict[str, object]:
-    """Return what is told of a folder that others wrote: whose it is, its instructions, and its files."""
+    """Return the metadata of a folder that others wrote: its origin, instructions and files; empty for an own skill."""
     if ORIGIN not in draft.extra:
         return {}
     files = files_in(draft.extra)
@@ -396,7 +396,7 @@ async def listed(
         page = await context.service.ask(lambda store: store.archived(asked, tag, limit))
     else:
         page = await context.index.page(asked or None, tag, limit)
-    told = SkillList(
+    listed = SkillList(
         count=page.total,
         skills=[
             ListedSkill(
@@ -412,8 +412,8 @@ async def listed(
         ],
     )
     if cut:
-        told["truncated"] = {**cut}
-    return told
+        listed["truncated"] = {**cut}
+    return listed
 
 
 async def run(context: SkillContext, request: RunSkillRequest, *, progress: OnProgress | None = None) -> Execution:
@@ -536,14 +536,14 @@ def draft_from(
 
     Of a long docstring the description is the beginning; the code has all of it.
     """
-    told, documented = description.strip(), facts.description[:TOLD_MAX_CHARS]
+    described, documented = description.strip(), facts.description[:LISTED_MAX_CHARS]
     return SkillDraft(
         name=name,
         code=facts.code,
         kind=SkillKind.SCRIPT if facts.is_script else SkillKind.FUNCTION,
         signature=facts.signature,
         parameters=facts.parameters,
-        description=told or documented,
+        description=described or documented,
         tags=tuple(dict.fromkeys(tag.strip() for tag in tags if tag.strip())),
         tests=tests,
         modules=facts.modules,
@@ -552,7 +552,7 @@ def draft_from(
         recordings=recordings,
         extra={
             **more,
-            **({"docstring": documented} if told and told != documented else {}),
+            **({"docstring": documented} if described and described != documented else {}),
             "entry": facts.entry,
             "is_async": facts.is_async,
             "wider": facts.wider,

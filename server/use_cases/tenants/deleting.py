@@ -91,8 +91,8 @@ def _with_sign_ins(proof: Mapping[str, object], ended: SignedOut) -> dict[str, o
     """Return the proof with what became of sign-ins to upstream servers, now and before a crash."""
     before = proof.get("sign_ins")
     known = before if isinstance(before, Mapping) else {}
-    told = {"ended": ended.sign_ins, "revoked": ended.revoked}
-    return {**proof, "sign_ins": {name: count + int(known.get(name, 0)) for name, count in told.items()}}
+    signed = {"ended": ended.sign_ins, "revoked": ended.revoked}
+    return {**proof, "sign_ins": {name: count + int(known.get(name, 0)) for name, count in signed.items()}}
 
 
 def _drop_schema(settings: Settings, home: Home, operators: Database) -> None:

@@ -96,7 +96,7 @@ def _runs(settings: Settings, home: Home, database: Database, operators: Databas
     privacy = privacy_of(settings, home, lambda: database, operators=lambda: operators)
     journal = Journal(settings, lambda: database, privacy.key, keeps=False)
     found = listed_runs(journal.store(), journal.background(), RunFilter(limit=_RUNS_MAX))
-    return [{name: each for name, each in run.told.items() if name not in LISTED_TEXTS} for run in found]
+    return [{name: each for name, each in run.summary.items() if name not in LISTED_TEXTS} for run in found]
 
 
 def _objects(bucket: Bucket, table: WorkspaceFiles, archive: zipfile.ZipFile) -> dict[str, object]:

@@ -148,11 +148,11 @@ def what_else(reading: Sequence[str], *, in_tests: bool = False) -> str:
 def asked_call(tool: Tool, arguments: Mapping[str, Json]) -> AskedCall:
     """Return a call as a user is asked about it. Takes CPU time: call it in a thread."""
     schemas = _schemas(tool)
-    told = (
+    asked = (
         AskedArgument(name=name, value=value, identifying=identifying(name, schemas(name), value))
         for name, value in checked(arguments.items(), every=1)
     )
-    return AskedCall(server=tool.server, tool=tool.name, arguments=tuple(told))
+    return AskedCall(server=tool.server, tool=tool.name, arguments=tuple(asked))
 
 
 def asked_before(tool: Tool, arguments: Mapping[str, Json], computed: Mapping[str, str]) -> AskedCall:

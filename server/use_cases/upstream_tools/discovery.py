@@ -58,16 +58,16 @@ async def search(
     category: str | None = None,
     detail_level: str = "summary",
     limit: int | None = None,
-    told_to: str | None = None,
+    read_by: str | None = None,
     asked_by: str | None = None,
 ) -> dict[str, Json]:
     """Return `{query, category, detail_level, count, tools}`, best first; raises `RequestRefused`, `RegistryError`.
 
     Found are tools that `who` may call, and skills if `who` may read these.
 
-    Without a limit these are `LIMIT_DEFAULT`, or a whole category where the query is blank. `told_to` is the scope of
+    Without a limit these are `LIMIT_DEFAULT`, or a whole category where the query is blank. `read_by` is the scope of
     the caller whose model reads the answer; code that runs reads it without one. `asked_by` is the scope of the caller
-    whose calls after this search are remembered for searches in like words, `told_to` by default. `weak` is there where
+    whose calls after this search are remembered for searches in like words, `read_by` by default. `weak` is there where
     no tool fits well; `in_code` where code has a function for it. `unreachable` says of servers whose tools cannot be
     found why that is so, and `servers` of those that fail, or leave out tools, how they stand (see `servers`); both are
     left out when there are none.
@@ -78,7 +78,7 @@ async def search(
     limit = _limit(limit, query, category)
     await registry.list_unlisted(who)
     with registry.one_look():
-        hits = await _hits(registry, who, query, category=category, limit=limit, owner=asked_by or told_to)
+        hits = await _hits(registry, who, query, category=category, limit=limit, owner=asked_by or read_by)
         catalog = await registry.view(who)
         extras = {extra.document.key: extra for extra in registry.extras(who)}
         hits = [hit for hit in hits if hit.key in extras or hit.key in catalog]  # what there is may have changed since
@@ -104,7 +104,7 @@ async def search(
             of_category = len(await registry.shown(who, catalog.categories().get(category, ())))
         if of_category > len(tools) == LISTED_MAX:
             answer["weak"] = f"These are {LISTED_MAX} of {of_category} tools. Search the category for what they do."
-        return await _sent(registry, answer, tools, told_to)
+        return await _sent(registry, answer, tools, read_by)
 
 
 async def _hits(
@@ -147,8 +147,8 @@ async def _described_hits(
 ) -> list[Json]:
     beside = {hit.key: await extras[hit.key].defined(level) for hit in hits if hit.key in extras}
     found = [catalog.get(hit.key) for hit in hits if hit.key not in extras]
-    told = iter(await _told(registry, who, found, level))
-    return [{**(beside.get(hit.key) or next(told)), "score": round(hit.score, 4)} for hit in hits]
+    described = iter(await _described_tools(registry, who, found, level))
+    return [{**(beside.get(hit.key) or next(described)), "score": round(hit.score, 4)} for hit in hits]
 
 
 async def _remarks(
@@ -165,13 +165,13 @@ async def _remarks(
     if unreachable:
         remarks["unreachable"] = unreachable
     asked = await _servers_of(registry, who, category)
-    told: list[Json] = [
+    listed: list[Json] = [
         {"name": name, **each}
         for name, each in (await registry.standing(who)).items()
         if each["state"] in {"failing", "quarantined"} or each["left_out"] or (name in asked and each["last_error"])
     ]
-    if told:
-        remarks["servers"] = told
+    if listed:
+        remarks["servers"] = listed
     return remarks
 
 
@@ -201,22 +201,22 @@ async def definition(
     *,
     category: str | None = None,
     detail_level: str = "full",
-    told_to: str | None = None,
+    read_by: str | None = None,
 ) -> dict[str, Json]:
     """Return what is known of a tool or skill. Raises `RequestRefused`, and `RegistryError` that names the nearest.
 
-    `told_to` is as in `search`.
+    `read_by` is as in `search`.
     """
     level = _level(detail_level)
     _check_chars("tool's name", tool_name)
     _check_chars("category", category or "")
     extra = await registry.beside(tool_name, category, who)
     if extra is not None:
-        told = await extra.defined(level)
-        return await _sent(registry, told, [told], told_to)
+        described = await extra.defined(level)
+        return await _sent(registry, described, [described], read_by)
     tool = await _found_or_near(registry, who, tool_name, category)
-    [told] = await _told(registry, who, [tool], level)
-    return await _sent(registry, told, [told], told_to)
+    [described] = await _described_tools(registry, who, [tool], level)
+    return await _sent(registry, described, [described], read_by)
 
 
 async def _found_or_near(registry: Registry, who: Identity, name: str, category: str | None) -> Tool:
@@ -269,8 +269,8 @@ async def _found(registry: Registry, who: Identity, name: str, category: str | N
         reasons = [standing[each]["last_error"] for each in await _servers_of(registry, who, category)]
         if not any(reasons):
             raise
-        told = " ".join(str(each) for each in reasons if each)
-        raise ToolUnknown(f"The tools of the category {category!r} are not known. {told}") from None
+        why = " ".join(str(each) for each in reasons if each)
+        raise ToolUnknown(f"The tools of the category {category!r} are not known. {why}") from None
     except ToolUnknown as error:
         configuration = await registry.configuration()
         for each in {*configuration.servers, *configuration.problems} - configuration.enabled.keys():
@@ -300,10 +300,10 @@ async def _having(registry: Registry, who: Identity, name: str) -> list[str]:
     return [".".join(("tools", *catalog.alias(each))) for each in shown]
 
 
-async def categories(registry: Registry, who: Identity, *, told_to: str | None = None) -> dict[str, Json]:
+async def categories(registry: Registry, who: Identity, *, read_by: str | None = None) -> dict[str, Json]:
     """Return `{categories: {name: {description, tool_count}}, total_tools, servers}`. Raises `RegistryError`.
 
-    `told_to` is as in `search`. `unreachable` says of servers whose tools are not known why that is so, and `problems`
+    `read_by` is as in `search`. `unreachable` says of servers whose tools are not known why that is so, and `problems`
     of files of definitions why they were left out; each is there only where there is something to say.
     """
     await registry.list_unlisted(who)
@@ -331,7 +331,7 @@ async def categories(registry: Registry, who: Identity, *, told_to: str | None =
         answer["unreachable"] = unreachable
     if catalog.problems:
         answer["problems"] = {problem.where: problem.why for problem in catalog.problems[:_PROBLEMS_SHOWN]}
-    return await _sent(registry, answer, [], told_to)
+    return await _sent(registry, answer, [], read_by)
 
 
 async def servers(registry: Registry, who: Identity) -> list[Json]:
@@ -342,7 +342,7 @@ async def servers(registry: Registry, who: Identity) -> list[Json]:
     catalog, standing = await registry.view(who), await registry.standing(who)
     listed: list[Json] = []
     for entry in catalog.servers().values():
-        told: dict[str, Json] = {
+        row: dict[str, Json] = {
             "name": entry.name,
             "alias": entry.alias,
             "category": entry.category,
@@ -350,8 +350,8 @@ async def servers(registry: Registry, who: Identity) -> list[Json]:
             "configured": entry.configured,
         }
         if entry.version:
-            told["version"] = entry.version
-        listed.append({**told, **standing.pop(entry.name, {})})
+            row["version"] = entry.version
+        listed.append({**row, **standing.pop(entry.name, {})})
     for name in (await registry.configuration()).problems.keys() & standing:
         unused: dict[str, Json] = {"name": name, "alias": identifier(name), "category": name, "tool_count": 0}
         listed.append({**unused, "configured": True, **standing[name]})
@@ -366,8 +366,8 @@ async def server(registry: Registry, who: Identity, name: str) -> dict[str, Json
     Each tool is `{name, alias, description, input_schema}`; the alias is its name in code.
     """
     own = await server_name(registry, who, name)
-    told = next(each for each in await servers(registry, who) if isinstance(each, dict) and each["name"] == own)
-    return await _with_tools(registry, who, told, await _known_tools(registry, who, own))
+    row = next(each for each in await servers(registry, who) if isinstance(each, dict) and each["name"] == own)
+    return await _with_tools(registry, who, row, await _known_tools(registry, who, own))
 
 
 async def servers_with_tools(registry: Registry, who: Identity) -> list[Json]:
@@ -382,9 +382,9 @@ async def servers_with_tools(registry: Registry, who: Identity) -> list[Json]:
 
 
 async def _with_tools(
-    registry: Registry, who: Identity, told: Mapping[str, Json], tools: Sequence[Tool]
+    registry: Registry, who: Identity, row: Mapping[str, Json], tools: Sequence[Tool]
 ) -> dict[str, Json]:
-    full = await _told(registry, who, tools, _level("full"))
+    full = await _described_tools(registry, who, tools, _level("full"))
     describer = await registry.describer(who)
     listed: list[Json] = [
         {
@@ -395,7 +395,7 @@ async def _with_tools(
         }
         for tool, each in zip(tools, full, strict=True)
     ]
-    return {**told, "cwd": None, "tools": listed, "tool_count": len(listed)}
+    return {**row, "cwd": None, "tools": listed, "tool_count": len(listed)}
 
 
 async def tools_of(
@@ -409,11 +409,11 @@ async def tools_of(
     if name is None:
         await registry.list_unlisted(who)
         shown = await registry.shown(who, (await registry.view(who)).tools())
-        return [*await _told(registry, who, shown, level)]
+        return [*await _described_tools(registry, who, shown, level)]
     own = await server_name(registry, who, name)
     if tool is not None:
         return [await definition(registry, who, f"{own}.{tool}", detail_level=detail_level)]
-    return [*await _told(registry, who, await _known_tools(registry, who, own), level)]
+    return [*await _described_tools(registry, who, await _known_tools(registry, who, own), level)]
 
 
 async def named_servers(registry: Registry, who: Identity, uses: Mapping[str, Json]) -> list[Json]:
@@ -464,7 +464,7 @@ def offered(name: str, known: Collection[str], others: str | None = None) -> str
     return f"There are {shown}." if shown else "The user adds one with `sealab servers add` or `sealab servers import`."
 
 
-async def untold_returns(registry: Registry, tool: Tool, scope: str) -> str | None:
+async def unseen_return_type(registry: Registry, tool: Tool, scope: str) -> str | None:
     """Return a tool's return type where it is known and this caller has not seen it, and note that it now has."""
     if registry.shown_return_types.has(scope, tool.full_name):
         return None
@@ -515,25 +515,27 @@ def _check_chars(what: str, text: str) -> None:
         raise RequestRefused(f"The {what} has {len(text)} characters. Give at most {QUERY_CHARS_MAX}.")
 
 
-async def _told(registry: Registry, who: Identity, tools: Sequence[Tool], level: DetailLevel) -> list[dict[str, Json]]:
+async def _described_tools(
+    registry: Registry, who: Identity, tools: Sequence[Tool], level: DetailLevel
+) -> list[dict[str, Json]]:
     """Describe each tool. A definition may have megabytes, so they are read in a thread."""
     describer, quarantined = await registry.describer(who), await registry.quarantined()
-    told = await in_thread(Kind.SEARCH, lambda: [_described_as(describer, tool, level) for tool in checked(tools)])
-    for tool, each in zip(tools, told, strict=True):
+    described = await in_thread(Kind.SEARCH, lambda: [_described_as(describer, tool, level) for tool in checked(tools)])
+    for tool, each in zip(tools, described, strict=True):
         found = await registry.flags(tool)
         if found:
             each["flags"] = list(found)
         if tool.server in quarantined:
             each["quarantined"] = f"It cannot be called until the user accepts it with {test_of(tool.server)}."
-    return told
+    return described
 
 
 def _described_as(describer: Describer, tool: Tool, level: DetailLevel) -> dict[str, Json]:
-    told: dict[str, Json] = dict(describer.describe(tool, level))
+    described: dict[str, Json] = dict(describer.describe(tool, level))
     call = describer.call(tool)
-    if "signature" not in told and call != f"tools.{tool.server}.{tool.name}":
-        told["call"] = call
-    return told
+    if "signature" not in described and call != f"tools.{tool.server}.{tool.name}":
+        described["call"] = call
+    return described
 
 
 def _described(tools: Iterable[Tool]) -> str:
@@ -544,15 +546,15 @@ def _described(tools: Iterable[Tool]) -> str:
 
 
 async def _sent(
-    registry: Registry, answer: dict[str, Json], tools: Iterable[Json], told_to: str | None
+    registry: Registry, answer: dict[str, Json], tools: Iterable[Json], read_by: str | None
 ) -> dict[str, Json]:
     """Note what a model sees: how much, and the return types of which tools. What code reads is not counted."""
-    if told_to is not None:
+    if read_by is not None:
         from ....tools_registry.describing.signatures import tells_returns
 
         registry.count_sent(await chars_of(answer))
         for each in tools:
-            told = str(each.get("returns", each.get("signature", ""))) if isinstance(each, dict) else ""
-            if isinstance(each, dict) and told and tells_returns(told):
-                registry.shown_return_types.note(told_to, f"{each['server']}.{each['name']}")
+            returns = str(each.get("returns", each.get("signature", ""))) if isinstance(each, dict) else ""
+            if isinstance(each, dict) and returns and tells_returns(returns):
+                registry.shown_return_types.note(read_by, f"{each['server']}.{each['name']}")
     return answer

@@ -38,15 +38,15 @@ class Extra:
     def described(self, level: DetailLevel) -> dict[str, Json]:
         """Return its description at a level of detail, in the keys that tools have."""
         document = self.document
-        told: dict[str, Json] = {"name": document.name, "server": document.server, "category": document.category}
+        entry: dict[str, Json] = {"name": document.name, "server": document.server, "category": document.category}
         match level.value:
             case "name":
-                return told
+                return entry
             case "summary":
                 names = [name for name, _ in document.parameters]
-                return {**told, "description": self.description, "arguments": names}
+                return {**entry, "description": self.description, "arguments": names}
             case _:
-                return {**told, "description": self.description, "signature": self.signature}
+                return {**entry, "description": self.description, "signature": self.signature}
 
 
 class Extras(Protocol):

@@ -32,18 +32,18 @@ class RegistryReport(TypedDict):
 
 
 def report_of(
-    servers: Collection[str], states: Sequence[str], tools: Sequence[Tool], chars: int, told_chars: int
+    servers: Collection[str], states: Sequence[str], tools: Sequence[Tool], chars: int, sent_chars: int
 ) -> RegistryReport:
     """Return the report on these servers with their states, and tools whose definitions have so many characters."""
-    whole, told = chars // _CHARS_PER_TOKEN, told_chars // _CHARS_PER_TOKEN
+    whole, sent = chars // _CHARS_PER_TOKEN, sent_chars // _CHARS_PER_TOKEN
     return RegistryReport(
         servers=len(servers),
         connected=states.count("connected"),
         tools=len(tools),
         categories=len({tool.category for tool in tools}),
         tokens_of_all_definitions=whole,
-        tokens_told=told,
-        tokens_saved=whole - told,
+        tokens_told=sent,
+        tokens_saved=whole - sent,
     )
 
 

@@ -77,12 +77,12 @@ def note_failing(state: RegistryState, server: str, failure: RegistryError | Non
         if failure is None and server not in before:
             return
         with state.failing.editing() as draft:
-            told = dict(json.loads(draft.data or b"{}"))
+            failing = dict(json.loads(draft.data or b"{}"))
             if failure is None:
-                told.pop(server, None)
+                failing.pop(server, None)
             else:
-                told[server] = {"since": time.time(), **told.get(server, {}), "last_error": str(failure)}
-            draft.data = json.dumps(told).encode()
+                failing[server] = {"since": time.time(), **failing.get(server, {}), "last_error": str(failure)}
+            draft.data = json.dumps(failing).encode()
     except (OSError, ValueError) as error:
         _LOG.warning("That the upstream server %s fails, or works again, could not be kept: %s", server, error)
 

@@ -32,7 +32,7 @@ from ...base.arguments import exact_formats, misfit, missing_argument, unknown_a
 from ...base.host_work import checked as with_checkpoints
 from ...privacy.token_texts import mentions_in
 
-MISFITS_TOLD_MAX: Final = 20
+MISFITS_NAMED_MAX: Final = 20
 """Unknown arguments of one call that are named, missing ones, and values that are judged alone."""
 
 _NAMES_SHOWN = 50
@@ -128,20 +128,20 @@ def misfits_as_written(tool: Tool, given: Mapping[str, Json], others: Collection
 
     The values of `given` stand in the source, those of `others` do not; with `more` there may be further arguments.
     Texts with a token in them are not judged, since the call may have a value in its place. Of much that is wrong the
-    first is named, see `MISFITS_TOLD_MAX`.
+    first is named, see `MISFITS_NAMED_MAX`.
     """
     written = as_published(tool, {name: name for name in (*given, *others)})
     values = {name: given[own] for name, own in written.items() if own in given and not _has_token(given[own])}
     takes, schema = _takes(tool), tool.input_schema
-    unknown = with_checkpoints(islice(_all_unknown(tool, written), MISFITS_TOLD_MAX), every=1)
+    unknown = with_checkpoints(islice(_all_unknown(tool, written), MISFITS_NAMED_MAX), every=1)
     wrong = [unknown_argument(tool.full_name, each, known, takes) for each, known in unknown]
     if not more and not wrong:
-        missing = islice((each for each in _required(tool) if each not in written), MISFITS_TOLD_MAX)
+        missing = islice((each for each in _required(tool) if each not in written), MISFITS_NAMED_MAX)
         wrong += [missing_argument(tool.full_name, each, takes) for each in missing]
     whole = not more and len(values) == len(written)
     first = misfit(tool.full_name, schema, values, takes, others_unknown=not whole)
     if first is not None:
-        few = with_checkpoints(islice(values, MISFITS_TOLD_MAX), every=1)
+        few = with_checkpoints(islice(values, MISFITS_NAMED_MAX), every=1)
         alone = (misfit(tool.full_name, schema, {each: values[each]}, takes, others_unknown=True) for each in few)
         wrong += list(filter(None, alone)) or ([] if wrong else [first])
     return wrong

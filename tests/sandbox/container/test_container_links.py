@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from sealab.sandbox.container import engine
-from sealab.sandbox.container.container_workers import exit_told
+from sealab.sandbox.container.container_workers import reported_exit
 from sealab.sandbox.container.host_link import DirectHostLink
 from sealab.sandbox.container.messages import CONTROL_FD
 from sealab.sandbox.errors import WorkerLost
@@ -53,6 +53,6 @@ else:
 @pytest.mark.parametrize("name", ["cpu_ms", "memory_peak_mb"])
 def test_a_container_that_says_its_run_gave_time_back_is_not_believed(name: str, use: float) -> None:
     said = {"status": 0, "cpu_ms": 5, "memory_peak_mb": 1, "clean": True}
-    assert exit_told(said).cpu_ms == 5
+    assert reported_exit(said).cpu_ms == 5
     with pytest.raises(ValueError, match="no process"):
-        exit_told({**said, name: use})
+        reported_exit({**said, name: use})

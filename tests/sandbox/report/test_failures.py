@@ -9,11 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealab.sandbox.dialect import names
+from sealab.sandbox.dialect import imports, names
 from sealab.sandbox.errors import Refused
+from sealab.sandbox.guest_api import host_modules
 from sealab.sandbox.job import Failure
 from sealab.sandbox.report import failures
 from sealab.sandbox.wire import frames
+
+KNOWN_BY = imports, host_modules
+"""A hint for a module asks what these two provide when they are imported."""
 
 
 def error_of(source: str, namespace: dict[str, object] | None = None) -> BaseException:

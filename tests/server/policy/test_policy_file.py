@@ -205,4 +205,4 @@ def test_a_file_in_which_cedar_finds_more_rules_than_were_told_apart_is_a_fault(
     monkeypatch.setattr(
         policy_rules, "_read", lambda file, line, _text: PolicyRule("x", file, line, True, Approve.NEVER, {})
     )
-    assert "of its 2 rules 1 could be told apart" in faults_of("permit(principal, action, resource);" * 2)[0]
+    assert "of its 2 rules 1 could be separated" in faults_of("permit(principal, action, resource);" * 2)[0]

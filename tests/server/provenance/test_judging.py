@@ -168,7 +168,7 @@ async def test_links_of_a_call_are_bounded_all_together_with_a_checkpoint_for_ea
     body = " ".join(f"www.a{each}.example" for each in range(15))
     texts: dict[str, Json] = {"body": f"See www.evil.example or {body}", "comment": body, "text": body}
     call = await sources.judge(Tool("send", "mail", "mail"), ServerConfig("mail", Transport.STDIO), texts, {})
-    assert [*call.told_too] == ["body"]
+    assert [*call.extra_clauses] == ["body"]
     looks = [at for at, each in enumerate(events) if each == "look"]
     assert len(looks) == 20
     assert all(events[at - 1] == "check" for at in looks)

@@ -16,7 +16,7 @@ from sealab.server.base.errors import ArgumentsRefused, HostWorkRefused
 from sealab.server.base.host_work import Account, Kind, charged_to, in_thread
 from sealab.server.use_cases.skills.skill_arguments import judge_arguments
 from sealab.server.use_cases.upstream_tools.tool_arguments import (
-    MISFITS_TOLD_MAX,
+    MISFITS_NAMED_MAX,
     checked,
     misfits_as_written,
     why_refused_by_format,
@@ -271,7 +271,7 @@ def test_of_a_list_of_wrong_items_few_are_looked_at(monkeypatch: pytest.MonkeyPa
     ids=["unknown", "missing", "wrong"],
 )
 def test_of_a_call_with_much_that_is_wrong_the_first_is_told(schema: dict[str, Any], given: dict[str, Any]) -> None:
-    assert len(misfits_as_written(tool(schema), given, (), more=False)) == MISFITS_TOLD_MAX
+    assert len(misfits_as_written(tool(schema), given, (), more=False)) == MISFITS_NAMED_MAX
 
 
 def test_of_many_arguments_a_message_names_few() -> None:

@@ -31,7 +31,7 @@ def test_a_sign_in_is_found_by_its_person_and_server_alone(store: SignInStore) -
     store.put("ada", "crm", {"token": "a"})
     store.put("bob", "crm", {"token": "b"})
     found = {(who, where): store.get(who, where) for who in ("ada", "bob", "eve") for where in ("crm", "mail")}
-    told = {key: each.told["token"] for key, each in found.items() if each is not None}
+    told = {key: each.tokens["token"] for key, each in found.items() if each is not None}
     assert told == {("ada", "crm"): "a", ("bob", "crm"): "b"}
     assert "a" not in repr(found["ada", "crm"]).replace("StoredSignIn(version=1)", "")
 
@@ -74,7 +74,7 @@ def test_of_many_that_would_renew_a_version_one_gets_it(place: Place) -> None:
         assert not stores[1].renew("ada", "crm", 1, leaser, {"token": 3})
         found = stores[0].get("ada", "crm")
         assert found is not None
-        assert (found.version, found.told) == (2, {"token": 2})
+        assert (found.version, found.tokens) == (2, {"token": 2})
 
 
 def test_a_lease_that_is_over_or_given_back_is_anothers(store: SignInStore) -> None:

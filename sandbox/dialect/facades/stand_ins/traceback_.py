@@ -39,8 +39,8 @@ def format_exception(
         return ["NoneType: None\n"]
     from ....report.failures import SOURCE_NAME, describe
 
-    told = describe(error, GUEST.sources.get(SOURCE_NAME, ""), earlier=GUEST.sources).traceback
-    return [f"{line}\n" for line in (told or "").splitlines()]
+    text = describe(error, GUEST.sources.get(SOURCE_NAME, ""), earlier=GUEST.sources).traceback
+    return [f"{line}\n" for line in (text or "").splitlines()]
 
 
 def format_exception_only(exc: object, /, value: Any = _FROM_VALUE, **_options: object) -> list[str]:
@@ -108,7 +108,7 @@ def extract_tb(tb: object, limit: object = None) -> StackSummary:
 def extract_stack(f: object = None, limit: object = None) -> StackSummary:
     """Return the lines that the code is in, innermost last; the last `limit` of them."""
     if f is not None:
-        raise TypeError("the stack of a frame is not told here; leave f out")
+        raise TypeError("the stack of a frame is not shown here; leave f out")
     most = _whole(limit)
     return _summary(lines_of_callers()[::-1], None if most is None else -most)
 

@@ -94,14 +94,16 @@ class TasksExtension(Extension):
         may_approve = caller_of(ctx).identity.may(Right.APPROVE)
         if state.approval is not None and only_opens_links(ctx.session.client_capabilities) and may_approve:
             approval = state.approval
-            link = await _told(lambda: self._background.link_at(ctx.request, state, approval), params.task_id)
-        told: Params = {"resultType": "complete", **_task(state, link)}
-        if state.execution is not None and told["status"] == "completed":
+            link = await _or_protocol_error(
+                lambda: self._background.link_at(ctx.request, state, approval), params.task_id
+            )
+        task: Params = {"resultType": "complete", **_task(state, link)}
+        if state.execution is not None and task["status"] == "completed":
             answer = visibly(RunAnswers(self._form).of(state.execution, None))
-            told["result"] = answer.model_dump(by_alias=True, mode="json", exclude_none=True) | {
+            task["result"] = answer.model_dump(by_alias=True, mode="json", exclude_none=True) | {
                 "resultType": "complete"
             }
-        return told
+        return task
 
     async def _update(self, ctx: Ctx, params: UpdateParams) -> Params:
         """Take the answer to what a task asks; those to what it does not ask are ignored, as the extension has it.
@@ -122,26 +124,28 @@ class TasksExtension(Extension):
                 ) from None
             reply = chosen(answer, approval.asked)
             caller = caller_of(ctx)
-            await _told(lambda: self._background.answer(approval, reply, reach.scope, by=caller), params.task_id)
+            await _or_protocol_error(
+                lambda: self._background.answer(approval, reply, reach.scope, by=caller), params.task_id
+            )
         return {"resultType": "complete"}
 
     async def _cancel(self, ctx: Ctx, params: TaskParams) -> Params:
         reach, state = await self._seen(ctx, params.task_id)
         if state.execution is None:
             scope = scope_of(ctx) if reach.answers_alone else reach.scope
-            await _told(lambda: self._background.cancel(params.task_id, scope), params.task_id)
+            await _or_protocol_error(lambda: self._background.cancel(params.task_id, scope), params.task_id)
         return {"resultType": "complete"}
 
     async def _seen(self, ctx: Ctx, task_id: str) -> tuple[RunAccess, RunState]:
         """Return what the caller may do with a run, and its state, as `get_run` tells them."""
         require_client_extension(ctx, self.identifier)
         caller, background = caller_of(ctx), self._background
-        reach = await _told(lambda: background.reach(task_id, caller), task_id)
-        return reach, await _told(lambda: background.reached(task_id, reach, caller), task_id)
+        reach = await _or_protocol_error(lambda: background.reach(task_id, caller), task_id)
+        return reach, await _or_protocol_error(lambda: background.reached(task_id, reach, caller), task_id)
 
 
-async def _told(question: Callable[[], Awaitable[_T]], task_id: str) -> _T:
-    """Ask; what goes wrong is told in the terms of the protocol."""
+async def _or_protocol_error(question: Callable[[], Awaitable[_T]], task_id: str) -> _T:
+    """Return the answer. Raises `MCPError` in place of the errors of journal, database and host work."""
     try:
         return await question()
     except JournalNotFound:
@@ -160,8 +164,8 @@ def _declared(ctx: Ctx, identifier: str) -> bool:
 
 
 def _task(state: RunState, link: str | None) -> Params:
-    """Return what is told of a task whatever its status; with a `link` its question is answered there."""
-    told: Params = {
+    """Return the fields that a task has at every status; with a `link` its question is answered there."""
+    task: Params = {
         "taskId": state.run_id,
         "status": "working",
         "createdAt": moment(state.queued),
@@ -170,17 +174,17 @@ def _task(state: RunState, link: str | None) -> Params:
         "pollIntervalMs": POLL_MS,
     }
     if state.execution is not None:
-        told["status"] = _CANCELLED if state.execution.report["status"] == _CANCELLED else "completed"
+        task["status"] = _CANCELLED if state.execution.report["status"] == _CANCELLED else "completed"
     elif state.approval is not None:
         approval = state.approval
         request = form_request(approval.asked) if link is None else link_request(approval.question, link)
-        told["status"] = "input_required"
-        told["inputRequests"] = {approval.id: request.model_dump(by_alias=True, mode="json", exclude_none=True)}
+        task["status"] = "input_required"
+        task["inputRequests"] = {approval.id: request.model_dump(by_alias=True, mode="json", exclude_none=True)}
     elif state.progress is not None:
-        told["statusMessage"] = visible(f"{state.progress.fraction:.0%} {state.progress.message}".rstrip())
+        task["statusMessage"] = visible(f"{state.progress.fraction:.0%} {state.progress.message}".rstrip())
     elif state.answers:
         last = state.answers[-1]
-        told["statusMessage"] = f"The question {state.run_id}.{last.number} was {last}."
+        task["statusMessage"] = f"The question {state.run_id}.{last.number} was {last}."
     elif state.status == "queued":
-        told["statusMessage"] = "The run waits to begin."
-    return told
+        task["statusMessage"] = "The run waits to begin."
+    return task

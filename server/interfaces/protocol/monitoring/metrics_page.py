@@ -140,9 +140,9 @@ class MetricsPage:
         """Return all metrics, as they are now, with or without names."""
         apps = [self._tenants.own.app, *self._tenants.open_apps]
         upstreams = {(name, str(each["state"])): 1.0 for name, each in (await _standing(apps[0])).items()}
-        told = "Upstream servers of the operator, by how they stand."
+        help_text = "Upstream servers of the operator, by how they stand."
         labels, values = _without_names(("server", "state"), upstreams, operator.add, named=named)
-        states = _metric(_UPSTREAMS, told, "gauge", _samples(_UPSTREAMS, labels, values))
+        states = _metric(_UPSTREAMS, help_text, "gauge", _samples(_UPSTREAMS, labels, values))
         return Response("".join((*self._metrics(apps, named=named), states)), media_type=CONTENT_TYPE)
 
     def _metrics(self, apps: list[App], *, named: bool) -> Iterator[str]:

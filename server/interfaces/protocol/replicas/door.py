@@ -58,10 +58,10 @@ class Door:
         if scope["path"] != PATH:
             await self._app(scope, receive, send)
             return
-        told = (header(scope, HEADER.encode()) or b"").decode("latin-1")
+        seal_text = (header(scope, HEADER.encode()) or b"").decode("latin-1")
         try:
             seal = self._replicas.seals.opened(
-                told,
+                seal_text,
                 now=self._replicas.membership.now(),
                 method=scope["method"],
                 path=PATH,
@@ -76,7 +76,7 @@ class Door:
             self._warn(error)
             await refusal(status, f"The seal of the request cannot be taken. {error}")(scope, receive, send)
             return
-        send = self._marked(told, send)
+        send = self._marked(seal_text, send)
         read = await _read(receive, seal)
         if read is None:
             await refusal(403, "The request is not the one that was sealed, or too large.")(scope, receive, send)

@@ -56,17 +56,17 @@ class Forwarding:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request here, or have another server do it."""
-        told = header(scope, _SESSION)
+        session_id = header(scope, _SESSION)
         version = header(scope, _VERSION)
         if version is not None and version.decode("latin-1") not in HANDSHAKE_PROTOCOL_VERSIONS:
-            await self._modern(scope, receive, send, told)
-        elif told is None:
+            await self._modern(scope, receive, send, session_id)
+        elif session_id is None:
             await self._app(scope, receive, self._named(send))
         else:
-            await self._in_session(scope, receive, send, told)
+            await self._in_session(scope, receive, send, session_id)
 
-    async def _in_session(self, scope: Scope, receive: Receive, send: Send, told: bytes) -> None:
-        opened = self._replicas.keys.opened_mcp_id(told.decode("latin-1"))
+    async def _in_session(self, scope: Scope, receive: Receive, send: Send, session_id: bytes) -> None:
+        opened = self._replicas.keys.opened_mcp_id(session_id.decode("latin-1"))
         if opened is None:
             await refusal(404, _NOT_FOUND)(scope, receive, send)
         elif opened[0] == self._replicas.membership.id:
@@ -76,9 +76,9 @@ class Forwarding:
         else:
             await self._forwarded(peer, scope, receive, send, gone=404)
 
-    async def _modern(self, scope: Scope, receive: Receive, send: Send, told: bytes | None) -> None:
-        if told is not None:  # which the protocol has not; an id of an own session would still count
-            opened = self._replicas.keys.opened_mcp_id(told.decode("latin-1"))
+    async def _modern(self, scope: Scope, receive: Receive, send: Send, session_id: bytes | None) -> None:
+        if session_id is not None:  # which the protocol has not; an id of an own session would still count
+            opened = self._replicas.keys.opened_mcp_id(session_id.decode("latin-1"))
             is_own = opened is not None and opened[0] == self._replicas.membership.id
             scope = _with_session(scope, opened[1] if opened is not None and is_own else None)
         if scope["method"] != "POST" or scope.get(FORWARDED):

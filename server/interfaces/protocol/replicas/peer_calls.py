@@ -140,7 +140,7 @@ async def _end(line: _Lines, working: asyncio.Task[Any]) -> None:
         said = {"not_here": True}  # nothing of it ran: the other server asks again for as long as it may
     except KNOWN_ERRORS as error:
         said = {"refused": str(error)}
-    except Exception as error:  # noqa: BLE001 - logged here, and told there
+    except Exception as error:  # noqa: BLE001 - logged here, and reported to the other server
         shortage = shortage_in(error)
         _LOG.exception("A run for another server failed.")
         said = {"failed": True} if shortage is None else {"refused": shortage}

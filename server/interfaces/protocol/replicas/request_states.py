@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 TTL_SECONDS = 600.0
 """How long a state can be answered, as by the SDK's default; a user has less (`elicitation.ANSWER_SECONDS`)."""
-_TOLD = re.compile(r"([0-9a-f]{16})\.(.+)")
+_STATE = re.compile(r"([0-9a-f]{16})\.(.+)")
 _FIELD = b'"requestState"'
 
 
@@ -34,7 +34,7 @@ class _Codec:
 
     def unseal(self, token: str) -> bytes:
         """Return what was sealed. Raises `InvalidRequestState`."""
-        found = _TOLD.fullmatch(token)
+        found = _STATE.fullmatch(token)
         if found is None:
             raise InvalidRequestState("malformed")
         return self._inner.unseal(found[2])
@@ -58,5 +58,5 @@ def replica_in(body: bytes) -> str | None:
         state = read["params"]["requestState"]
     except (ValueError, RecursionError, KeyError, TypeError):
         return None
-    found = _TOLD.fullmatch(state) if isinstance(state, str) else None
+    found = _STATE.fullmatch(state) if isinstance(state, str) else None
     return None if found is None else found[1]

@@ -55,7 +55,7 @@ _FORM = """\
 """
 _OTHERS = f'<p><a href="{CONSOLE}/approvals" rel="noreferrer">All questions that wait for you</a></p>'
 _REASON = f"""\
-<label>Why not? The program is told. <input type="text" name="reason" maxlength="{_REASON_CHARS}"></label>"""
+<label>Why not? The program gets the reason. <input type="text" name="reason" maxlength="{_REASON_CHARS}"></label>"""
 
 
 def _is_given_out(key: bytes, token: str, _scope: Scope) -> bool:
@@ -128,7 +128,7 @@ class _LinkedQuestion:
         return self._said(410, "Ended", "Nothing waits at this link any more: its time is over, or its run has ended.")
 
     def _others(self) -> str:
-        """Return a link to all that waits: who has this link signs in there, and is told nothing of this address."""
+        """Return a link to the page of all open questions, which needs a sign-in and gets no `Referer` of this page."""
         return _OTHERS if self._app.settings.console is Switch.ON else ""
 
     async def _state(self) -> RunState | None:

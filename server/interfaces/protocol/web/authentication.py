@@ -1,4 +1,4 @@
-"""Security boundary: who sends an HTTP request, told by its bearer token; one without a valid token goes no further.
+"""Security boundary: who sends an HTTP request, by its bearer token; one without a valid token goes no further.
 
 RFC 6750 with its safest choices: the token stands in one `Authorization` header and nowhere else. What is behind this
 layer sees the `Identity` and not the token; under `AUTH=oauth` what exchanges it at its issuer (RFC 8693) finds it at
@@ -37,7 +37,7 @@ TOKEN_CHARS_MAX = 8192
 RECHECK_SECONDS = 2.0
 """How often the token of an open request is judged again."""
 UNKNOWN_SECONDS_MAX = 60.0
-"""How long an open request goes on while it cannot be told whether its token is still valid."""
+"""How long an open request goes on while it is unknown whether its token is still valid."""
 ACCEPTED_MAX = 10_000
 """Tokens that were valid once: they are judged from whatever address they come, and their sign-in is not noted again.
 
@@ -92,7 +92,7 @@ class Authentication:
         if refused is not None:
             answer = await self._refused(scope, 400, refused, _INVALID_REQUEST, DenialReason.MISPLACED)
         elif token is None:
-            error = _INVALID_TOKEN if is_given else None  # who sends nothing is told no error (RFC 6750, 3.1)
+            error = _INVALID_TOKEN if is_given else None  # a request without a token gets no error code (RFC 6750, 3.1)
             reason = DenialReason.INVALID if is_given else DenialReason.NO_TOKEN
             answer = await self._refused(scope, 401, f"The request has no token. {self._how}", error, reason)
         else:

@@ -126,4 +126,4 @@ def _begins(scope: Scope) -> bool:
     """Return whether a request would open an MCP session."""
     names = {key for key, _value in scope["headers"]}
     own = scope["method"] == "POST" and not names & {b"mcp-session-id", b"mcp-protocol-version"}
-    return own and scope["path"] != REPLICA_PATH  # another server is told so by what answers there
+    return own and scope["path"] != REPLICA_PATH  # a request of another server is refused by what answers there

@@ -53,10 +53,10 @@ class Forwarded:
                 text = "This server is reached through its proxy alone, which has TLS. Send the request there."
                 return await refusal(403, text)(scope, receive, send)
             return await self._app(inner, receive, send)
-        told = _told(given)
-        if told is None:
+        forwarded = _forwarded(given)
+        if forwarded is None:
             return await refusal(400, _BAD)(scope, receive, send)
-        addresses, proto, host = told
+        addresses, proto, host = forwarded
         for address in reversed(addresses):
             inner["client"] = (str(address), 0)
             if not self._is_proxy(address):
@@ -72,10 +72,10 @@ class Forwarded:
         return any(address.version == network.version and address in network for network in self._proxies)
 
 
-_Told = tuple[list[ipaddress.IPv4Address | ipaddress.IPv6Address], str | None, str | None]
+_Forwarded = tuple[list[ipaddress.IPv4Address | ipaddress.IPv6Address], str | None, str | None]
 
 
-def _told(headers: Sequence[tuple[bytes, bytes]]) -> _Told | None:
+def _forwarded(headers: Sequence[tuple[bytes, bytes]]) -> _Forwarded | None:
     """Return the addresses that a request came by, the client's first, its scheme and its host; None for nonsense."""
     found: dict[bytes, list[str]] = {name: [] for name in (_FOR, _PROTO, _HOST, _ALL)}
     for key, value in headers:
@@ -90,7 +90,7 @@ def _told(headers: Sequence[tuple[bytes, bytes]]) -> _Told | None:
     return _checked(found[_FOR], found[_PROTO], found[_HOST])
 
 
-def _of_rfc7239(elements: Sequence[str]) -> _Told | None:
+def _of_rfc7239(elements: Sequence[str]) -> _Forwarded | None:
     if len(elements) > _HOPS_MAX:
         return None
     hops: list[str] = []
@@ -106,7 +106,7 @@ def _of_rfc7239(elements: Sequence[str]) -> _Told | None:
     return _checked(hops, [last["proto"]] if "proto" in last else [], [last["host"]] if "host" in last else [])
 
 
-def _checked(hops: Sequence[str], proto: Sequence[str], host: Sequence[str]) -> _Told | None:
+def _checked(hops: Sequence[str], proto: Sequence[str], host: Sequence[str]) -> _Forwarded | None:
     addresses = [_address(hop.strip()) for hop in hops]
     schemes, hosts = [each.strip().lower() for each in proto], [each.strip() for each in host]
     if any(scheme not in {"http", "https"} for scheme in schemes):

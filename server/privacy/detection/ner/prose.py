@@ -87,8 +87,8 @@ def _believed(text: str, word: Word, chances: Sequence[float]) -> _Judged:
     if kind in (Label.PLACE, Label.STREET, Label.CODE) and sum(chances[Label.PLACE : Label.OTHER]) >= _SURE:
         return _Judged(word, kind, chance)
     if _is_known_name(text, word, chances[Label.PERSON]):
-        is_told = chance >= _SURE_LOWER and comes_after_cue(text, word)
-        return _Judged(word, Label.PERSON, chances[Label.PERSON], is_sure=is_told or follows_given(text, word))
+        follows_cue = chance >= _SURE_LOWER and comes_after_cue(text, word)
+        return _Judged(word, Label.PERSON, chances[Label.PERSON], is_sure=follows_cue or follows_given(text, word))
     return _Judged(word, Label.NOTHING, 0.0)
 
 

@@ -48,8 +48,8 @@ def _fields(text: str, path: Sequence[str], start: int, end: int) -> Iterator[Fi
     for colon in _COLON_AFTER.finditer(text, start, end):
         said = text[at : colon.start()]
         label = len(said) if len(said) > _LONGEST_INLINE or _PARTS_FIELDS.search(said) else label_at_end(said)
-        is_told = is_label(said[label:]) or said[:label].rstrip().endswith(".")
-        if not (is_told or _CAPITALISED.fullmatch(said, 0, label)) or label == len(said):
+        is_field = is_label(said[label:]) or said[:label].rstrip().endswith(".")
+        if not (is_field or _CAPITALISED.fullmatch(said, 0, label)) or label == len(said):
             break
         yield from field(text, path, at, at + len(said[:label].rstrip(" .")))
         path, at = (said[label:],), colon.end()

@@ -98,7 +98,7 @@ _STRONG = re.compile(
 _BRIDGE = re.compile(
     r"[\s\"'`:=(*-]{1,6}(?:(?:is|was|are|were|to|of|as|being|set|reset|changed|ist|lautet|es|est|now|code|number|string|value|using|with|for|the|user|account|this)[\s\"'`:=(*-]{1,4}){0,5}"
 )
-_TOLD = re.compile(r"[^\s\"'`,;<>()\[\]{}]{4,128}")
+_STATED = re.compile(r"[^\s\"'`,;<>()\[\]{}]{4,128}")
 _LEAST_ENTROPY = 3.0
 
 
@@ -119,7 +119,7 @@ def secrets(text: str) -> Iterator[Finding]:
             if not match[match.lastindex or 1].startswith(("$", "{", "<", "%", "(")):
                 yield Finding(*match.span(match.lastindex or 1), PiiType.SECRET, 0.9)
     if holds(lower, _STRONG_WORDS):
-        yield from _told(text)
+        yield from _stated(text)
 
 
 def long_secrets(text: str) -> Iterator[Finding]:
@@ -159,22 +159,22 @@ def _web_tokens(text: str) -> Iterator[Finding]:
             yield Finding(*token.span(), PiiType.SECRET, 1.0)
 
 
-def _told(text: str) -> Iterator[Finding]:
+def _stated(text: str) -> Iterator[Finding]:
     """Yield secrets that a sentence states: `the password is Tr0ub4dor&3`."""
     for keyword in _STRONG.finditer(text):
-        yield from _told_before(text, keyword)
+        yield from _stated_before(text, keyword)
         bridge = _BRIDGE.match(text, keyword.end())
-        value = bridge and _TOLD.match(text, bridge.end())
+        value = bridge and _STATED.match(text, bridge.end())
         if not value:
             continue
         end = value.end()
         while end > value.start() and text[end - 1] in ".:?":
             end -= 1
-        if _could_be_told(text[value.start() : end], keyword[0]):
+        if _could_be_secret(text[value.start() : end], keyword[0]):
             yield Finding(value.start(), end, PiiType.SECRET, 0.8)
 
 
-def _told_before(text: str, keyword: re.Match[str]) -> Iterator[Finding]:
+def _stated_before(text: str, keyword: re.Match[str]) -> Iterator[Finding]:
     """Yield the secret of a sentence that begins with it: `Tr0ub4dor&3 is the new password`."""
     if not _CLAUSE_ENDS.match(text, keyword.end()):
         return  # `utf8 is the token encoding` states no token
@@ -185,19 +185,19 @@ def _told_before(text: str, keyword: re.Match[str]) -> Iterator[Finding]:
     if len(words) < 2 or words[-1].lower() not in _COPULAS:
         return
     said = words[-2].strip("\"'`,;<>()[]{}")
-    start = text.rfind(said, at, keyword.start()) if len(said) >= _SHORTEST_TOLD else -1
-    if start >= 0 and _could_be_told(said, keyword[0]):
+    start = text.rfind(said, at, keyword.start()) if len(said) >= _SHORTEST_STATED else -1
+    if start >= 0 and _could_be_secret(said, keyword[0]):
         yield Finding(start, start + len(said), PiiType.SECRET, 0.75)
 
 
-def _could_be_told(said: str, keyword: str) -> bool:
+def _could_be_secret(said: str, keyword: str) -> bool:
     numeric = keyword.lower().startswith(("pin", "otp", "one", "ver", "sec", "pass"))
     return (_mixed(said) and len(said) >= 5 and not _PLAIN.fullmatch(said)) or (
         numeric and said.isdecimal() and 4 <= len(said) <= 10
     )
 
 
-_LONGEST_BEFORE, _SHORTEST_TOLD = 160, 4
+_LONGEST_BEFORE, _SHORTEST_STATED = 160, 4
 _CLAUSE_ENDS = re.compile(r"[\"'`]?(?:[ ]{0,2}(?:[.,;:!?)\n]|\Z)|[ ](?:for|of|on|to|in|and|but|now|so|at|as)\b)")
 _COPULAS = frozenset("is was are ist war es est era è é".split())
 _DETERMINERS = frozenset(

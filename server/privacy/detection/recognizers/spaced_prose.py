@@ -320,12 +320,12 @@ def _is_unknown_name(text: str, match: re.Match[str], last: str) -> bool:
 
 def _arabic(text: str) -> Iterator[Finding]:
     for match in _ARABIC_TITLE.finditer(text):
-        for found in _arabic_name(match.start(1), match[1].split(), is_told=True):
+        for found in _arabic_name(match.start(1), match[1].split()):
             title = _ARABIC_HONOUR.search(text, match.start(), found.start)
             yield Finding(title.start() if title else found.start, found.end, found.type, found.score)
     for match in _ARABIC_SUBJECT.finditer(text):
         if match[1] or match[2].split()[0] not in ARABIC_NO_NAMES:
-            yield from _arabic_name(match.start(1 if match[1] else 2), (match[1] or match[2]).split(), is_told=True)
+            yield from _arabic_name(match.start(1 if match[1] else 2), (match[1] or match[2]).split())
     yield from _arabic_bare_names(text)
     yield from _arabic_full_names(text)
     yield from _arabic_places(text)
@@ -396,7 +396,7 @@ def _arabic_places(text: str) -> Iterator[Finding]:
             yield Finding(*match.span(1), PiiType.LOCATION, 0.5)
 
 
-def _arabic_name(start: int, words: list[str], *, is_told: bool) -> Iterator[Finding]:
+def _arabic_name(start: int, words: list[str]) -> Iterator[Finding]:
     kept: list[str] = []
     for word in words:
         if word in ARABIC_NO_NAMES:
@@ -411,7 +411,7 @@ def _arabic_name(start: int, words: list[str], *, is_told: bool) -> Iterator[Fin
             kept.append(word)
             continue
         break
-    if kept and is_told:
+    if kept:
         yield Finding(start, start + len(" ".join(kept)), PiiType.PERSON, 0.6)
 
 
@@ -429,9 +429,9 @@ def _cyrillic(text: str) -> Iterator[Finding]:
         titled = _CYRILLIC_BEFORE_NAME.search(text, max(0, start - 6), start)
         yield Finding(titled.start() if titled else start, end, PiiType.PERSON, 0.7)
     for match in _CYRILLIC_CUE.finditer(text):
-        told = match[1].split()
-        if any(map(is_cyrillic_given_name, told)) or (
-            not _ADJECTIVE.search(told[0]) and told[0].lower() not in CYRILLIC_NO_FAMILIES
+        parts = match[1].split()
+        if any(map(is_cyrillic_given_name, parts)) or (
+            not _ADJECTIVE.search(parts[0]) and parts[0].lower() not in CYRILLIC_NO_FAMILIES
         ):
             yield Finding(*match.span(1), PiiType.PERSON, 0.6)
     for match in _INITIALS.finditer(text):

@@ -146,7 +146,7 @@ def _japanese_name(text: str, start: int, end: int) -> Iterator[Finding]:
     lengths = range(min(_LONGEST_FAMILY, len(said)), 0, -1)
     family = next((said[:length] for length in lengths if said[:length] in JAPANESE_FAMILIES), "")
     given = said[len(family) :]
-    is_told = bool(honour) or _J_HONOUR_AFTER.match(text, end) is not None
+    has_honour = bool(honour) or _J_HONOUR_AFTER.match(text, end) is not None
     if (
         family
         and not given
@@ -159,10 +159,10 @@ def _japanese_name(text: str, start: int, end: int) -> Iterator[Finding]:
         family
         and len(given) <= _LONGEST_GIVEN
         and said not in EAST_ASIAN_CITIES
-        and (is_told or (given and len(said) >= _SHORTEST_UNKNOWN and set(given) <= JAPANESE_GIVEN_LETTERS))
+        and (has_honour or (given and len(said) >= _SHORTEST_UNKNOWN and set(given) <= JAPANESE_GIVEN_LETTERS))
     ):
         yield Finding(start, end, PiiType.PERSON, 0.65)
-    elif is_told and _SHORTEST_UNKNOWN <= len(said) <= 2 * _LONGEST_GIVEN and not _J_NOBODY.match(said):
+    elif has_honour and _SHORTEST_UNKNOWN <= len(said) <= 2 * _LONGEST_GIVEN and not _J_NOBODY.match(said):
         yield Finding(start, end, PiiType.PERSON, 0.5)
 
 

@@ -105,11 +105,11 @@ class Background:
         except Busy as busy:
             self.audit.limited(request.caller, busy.limit)
             raise
-        run_id, scope, told = request.run_id or new_run_id(), request.caller.scope, request_json(request)
+        run_id, scope, encoded = request.run_id or new_run_id(), request.caller.scope, request_json(request)
         expires = self.work.now() + self.journal.life_of(scope)
         more = {} if beside is None else {"beside": beside}
         put = await self._ask(
-            lambda store: store.put(run_id, scope, told, expires=expires, most=self.queue_max, **more)
+            lambda store: store.put(run_id, scope, encoded, expires=expires, most=self.queue_max, **more)
         )
         if not put:
             self.audit.limited(request.caller, "BACKGROUND_QUEUE_MAX")
@@ -127,8 +127,10 @@ class Background:
         """
         await self.journal.release(run_id)
         expires = self.work.now() + self.journal.life_of(request.caller.scope)
-        told = request_json(replace(request, background=True))
-        await self._ask(lambda store: store.put_parked(run_id, request.caller.scope, told, question, expires=expires))
+        encoded = request_json(replace(request, background=True))
+        await self._ask(
+            lambda store: store.put_parked(run_id, request.caller.scope, encoded, question, expires=expires)
+        )
         return await self.queued_state(run_id, request.caller.scope)
 
     async def reach(self, run_id: str, caller: Caller) -> RunAccess:
@@ -151,11 +153,11 @@ class Background:
         return own
 
     async def state(
-        self, run_id: str, scope: str | None, *, wait_seconds: float = 0.0, told_of: Approval | None = None
+        self, run_id: str, scope: str | None, *, wait_seconds: float = 0.0, known_question: Approval | None = None
     ) -> RunState:
         """Return how far a run of the scope or of any is; with `wait_seconds`, once it ended or that time is over.
 
-        A run that waits for an answer is told of at once, unless its question was `told_of` already.
+        It does not wait for a run that has a question, unless that is the `known_question`.
         Raises `RequestRefused` for too long a wait, and `JournalNotFound` where the scope has no such run.
         """
         if not 0 <= wait_seconds <= WAIT_SECONDS_MAX:
@@ -169,9 +171,9 @@ class Background:
             end = self.work.end_of(run_id)
             state = await self._state(run_id, scope)
             left = until - loop.time()
-            if state.execution is not None or state.approval not in {None, told_of} or left <= 0:
+            if state.execution is not None or state.approval not in {None, known_question} or left <= 0:
                 return state
-            # Of a run of this process the end is told; of another's it is looked for.
+            # A run of this process sets an event when it ends; a run of another process is polled.
             poll = _POLL_SECONDS[min(looks, len(_POLL_SECONDS) - 1)]
             looks += 1
             with suppress(TimeoutError):
@@ -198,8 +200,8 @@ class Background:
 
         Without a scope it is the operator's answer, or that of a link, which is `by` nobody who is known.
         """
-        told = answer_json(approval.asked, reply)
-        taken = await self._ask(lambda store: store.answer(approval.run_id, approval.number, told, scope=scope))
+        encoded = answer_json(approval.asked, reply)
+        taken = await self._ask(lambda store: store.answer(approval.run_id, approval.number, encoded, scope=scope))
         self.work.wake()
         if taken:
             decision = "declined" if reply.choice is None else f"approved: {reply.choice or THIS_CALL}"

@@ -61,18 +61,18 @@ class RunFilter:
 
 
 class ListedRun(NamedTuple):
-    """One run of a list: when it began, in seconds since 1970, whose it is, and what is told of it."""
+    """One run of a list: when it began, in seconds since 1970, whose it is, and what the list says of it."""
 
     began: float
     scope: str
-    told: Transcript
+    summary: Transcript
 
 
 def listed_runs(journals: JournalStore, store: BackgroundStore, wanted: RunFilter) -> list[ListedRun]:
     """Return what a list says of runs, newest first.
 
     Some background runs have no journal: those that wait, those of which none is written yet, and those that write
-    none. Where the journal does not say how a background run ended, it has the status that `get_run` tells.
+    none. Where the journal does not say how a background run ended, it has the status that `get_run` reports.
     """
     states = {each.run_id: each for each in store.listed(most=_LISTED_MAX)}
     now = {run_id: _status(store, each) for run_id, each in states.items() if not each.has_ended_journal}
@@ -87,7 +87,7 @@ def listed_runs(journals: JournalStore, store: BackgroundStore, wanted: RunFilte
         unended=wanted.unended or wanted.outcome in _UNENDED,
         fits=lambda run: wanted.fits(run.status, run.scope),
     )
-    told = [
+    listed = [
         ListedRun(run.began, run.scope, summary(run) | ({"background": True} if run.run_id in states else {}))
         for run in found
     ]
@@ -95,8 +95,8 @@ def listed_runs(journals: JournalStore, store: BackgroundStore, wanted: RunFilte
         if not each.has_journal and wanted.since <= each.queued < wanted.until and wanted.tool is None:
             request = store.request(run_id) or {}
             if wanted.fits(now[run_id], scope := str(request.get("scope", ""))):
-                told.append(ListedRun(each.queued, scope, _told(each, now[run_id], request)))
-    return sorted(told, key=lambda run: run.began, reverse=True)[: wanted.limit]
+                listed.append(ListedRun(each.queued, scope, _summary_without_journal(each, now[run_id], request)))
+    return sorted(listed, key=lambda run: run.began, reverse=True)[: wanted.limit]
 
 
 def _status(store: BackgroundStore, state: BackgroundState) -> str:
@@ -104,7 +104,7 @@ def _status(store: BackgroundStore, state: BackgroundState) -> str:
     if state.status != ENDED:
         return state.status
     try:
-        return _told_status(store.state(state.run_id))
+        return _shown_status(store.state(state.run_id))
     except JournalErased:
         return ERASED
     except JournalNotFound:  # its time ran out just now
@@ -117,7 +117,7 @@ def _reported(state: BackgroundState) -> str:
 
 
 def recorded_run(journals: JournalStore, store: BackgroundStore, run_id: str) -> StoredJournal:
-    """Return the journal of a run, with the status that a list tells.
+    """Return the journal of a run, with the status that a list shows.
 
     Raises as `JournalStore.journal`, and `RequestRefused` for a background run that has no journal.
     """
@@ -131,7 +131,7 @@ def recorded_run(journals: JournalStore, store: BackgroundStore, run_id: str) ->
         raise RequestRefused(_without_journal(state)) from None
     if state is None or journal.run.ended is not None:
         return journal
-    return replace(journal, run=replace(journal.run, status=_told_status(state)))
+    return replace(journal, run=replace(journal.run, status=_shown_status(state)))
 
 
 def check_replayable(journals: JournalStore, store: BackgroundStore, run_id: str) -> StoredJournal:
@@ -224,7 +224,7 @@ def _why_not_resumed(state: BackgroundState) -> str:
             "shows the question."
         )
     if state.status == ENDED:
-        return _has_ended(state.run_id, _told_status(state))
+        return _has_ended(state.run_id, _shown_status(state))
     return (
         f"The run {state.run_id} is in the background: the server that runs it, or the next one that starts, goes on "
         "with it. Start a server, or end the run with `sealab runs cancel`."
@@ -236,7 +236,7 @@ def _has_ended(run_id: str, status: str) -> str:
 
 
 def _without_journal(state: BackgroundState) -> str:
-    status = _told_status(state)
+    status = _shown_status(state)
     if state.status == ENDED:
         return f"The run {state.run_id} has ended: {status}. There is no journal of it; its caller has the report."
     return f"The run {state.run_id} is {status}, and nothing is recorded of it yet. Ask again once it is at work."
@@ -255,7 +255,7 @@ def _raise_erased(store: BackgroundStore, run_id: str) -> None:
         store.state(run_id)
 
 
-def _told_status(state: BackgroundState) -> str:
+def _shown_status(state: BackgroundState) -> str:
     return _reported(state) if state.status == ENDED else state.status
 
 
@@ -266,7 +266,7 @@ def _seen(store: BackgroundStore, run_id: str) -> Iterator[BackgroundState]:
         time.sleep(_LOOK_SECONDS)
 
 
-def _told(state: BackgroundState, status: str, request: Mapping[str, object]) -> Transcript:
+def _summary_without_journal(state: BackgroundState, status: str, request: Mapping[str, object]) -> Transcript:
     return {
         "run_id": state.run_id,
         "status": status,

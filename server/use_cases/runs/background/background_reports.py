@@ -117,12 +117,12 @@ def question_json(question: Question) -> dict[str, object]:
     return {"question": question.text, "asked": question.as_json()}
 
 
-def question_of(told: Mapping[str, object]) -> Question:
+def question_of(encoded: Mapping[str, object]) -> Question:
     """Return what `question_json` made JSON of, or an earlier version, which kept the text alone."""
-    asked = told.get("asked")
+    asked = encoded.get("asked")
     if isinstance(asked, dict):
         return Question.model_validate(asked)
-    return Question(plain=str(told["question"]), choices=tuple(cast("list[str]", told.get("choices", ()))))
+    return Question(plain=str(encoded["question"]), choices=tuple(cast("list[str]", encoded.get("choices", ()))))
 
 
 def answer_json(question: Question, reply: Reply) -> dict[str, object]:
@@ -139,17 +139,17 @@ def execution_json(execution: Execution) -> Mapping[str, object]:
     return {"report": execution.report, "images": images}
 
 
-def execution_of(told: Mapping[str, object]) -> Execution:
+def execution_of(encoded: Mapping[str, object]) -> Execution:
     """Return what `execution_json` made JSON of."""
-    images = cast("list[dict[str, str]]", told["images"])
+    images = cast("list[dict[str, str]]", encoded["images"])
     return Execution(
-        cast("Report", told["report"]),
+        cast("Report", encoded["report"]),
         tuple(Picture(each["mime_type"], base64.b64decode(each["content"])) for each in images),
     )
 
 
 def run_state(found: BackgroundState) -> RunState:
-    """Return what is stored of a background run as it is told."""
+    """Return the state of a background run, of what is stored of it."""
     progress = found.progress
     return RunState(
         found.run_id,
@@ -165,10 +165,10 @@ def run_state(found: BackgroundState) -> RunState:
 
 
 def _approval(found: BackgroundState) -> Approval | None:
-    told = found.question
-    if told is None:
+    question = found.question
+    if question is None:
         return None
-    return Approval(found.run_id, found.questions, question_of(told), str(told["scope"]))
+    return Approval(found.run_id, found.questions, question_of(question), str(question["scope"]))
 
 
 def without_result(run_id: str, status: Status, kind: str, message: str) -> Execution:

@@ -259,7 +259,7 @@ class BackgroundWork:
             return None
         except KNOWN_ERRORS as error:
             return without_result(claimed.run_id, Status.REFUSED, type(error).__name__, str(error))
-        except Exception:  # noqa: BLE001 - told in the report, and logged
+        except Exception:  # noqa: BLE001 - reported and logged
             _LOG.exception("The background run %s failed by a fault of sealab itself.", claimed.run_id)
             message = "It failed by a fault of sealab itself, whose log says more. What it did up to then is unknown."
             return without_result(claimed.run_id, Status.CRASHED, "InternalError", message)
@@ -332,11 +332,11 @@ class BackgroundWork:
         while True:
             await asyncio.sleep(RENEW_SECONDS)
             progress = active.progress if active.progress != active.stored else None
-            told = None if progress is None else {"fraction": progress.fraction, "message": progress.message}
+            progress_json = None if progress is None else {"fraction": progress.fraction, "message": progress.message}
             until = time.monotonic() + LEASE_SECONDS
             try:
                 async with asyncio.timeout(max(active.kept_until - time.monotonic(), 0)):
-                    answer = await self._ask(lambda store: store.renew(run_id, owner, told, LEASE_SECONDS))  # noqa: B023
+                    answer = await self._ask(lambda store: store.renew(run_id, owner, progress_json, LEASE_SECONDS))  # noqa: B023
             except (SkillsDbError, HostWorkBusy, TimeoutError) as error:
                 if time.monotonic() < active.kept_until:
                     continue
@@ -356,10 +356,10 @@ class BackgroundWork:
     async def _store(self, active: _Active, execution: Execution) -> None:
         with suppress(SkillsDbError):  # the end of its journal is missing then, and the report says how it ended
             await self._journal.stored()
-        claimed, told = active.claimed, execution_json(execution)
+        claimed, encoded = active.claimed, execution_json(execution)
         while True:
             try:
-                await self._ask(lambda store: store.finish(claimed.run_id, claimed.owner, told))
+                await self._ask(lambda store: store.finish(claimed.run_id, claimed.owner, encoded))
             except _TRIED_AGAIN:
                 if self._closing:
                     raise
@@ -385,8 +385,8 @@ class BackgroundWork:
         async def ask(question: Question) -> Reply:
             async with active.asking:
                 if not active.took_answer:
-                    told = await self._ask(lambda store: store.take_answer(claimed.run_id, claimed.owner))
-                    active.answer = None if told is None else (question_of(told), Reply.of(told))
+                    stored = await self._ask(lambda store: store.take_answer(claimed.run_id, claimed.owner))
+                    active.answer = None if stored is None else (question_of(stored), Reply.of(stored))
                     active.took_answer = True
             if active.answer is not None and question.asks_the_same(active.answer[0]):
                 answered, reply = active.answer
@@ -414,9 +414,9 @@ class BackgroundWork:
 
 def _request_of(claimed: Claimed, settings: Settings) -> CodeRequest:
     """Return what was queued. Maxima that the operator has lowered since bound a run that was accepted."""
-    told = cast("Mapping[str, Any]", claimed.request)
-    scope = str(told["scope"])
-    request = request_of(told, Caller(scope, identity=kept_identity(told.get("identity"), scope)))
+    encoded = cast("Mapping[str, Any]", claimed.request)
+    scope = str(encoded["scope"])
+    request = request_of(encoded, Caller(scope, identity=kept_identity(encoded.get("identity"), scope)))
     seconds, memory_mb = request.timeout_seconds, request.memory_mb
     return replace(
         request,

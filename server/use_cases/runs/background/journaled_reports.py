@@ -1,7 +1,7 @@
-"""Reports of runs that are told from their journals.
+"""Reports of runs, made from their journals.
 
-A security boundary: a journal holds what the code saw. What is told of it goes through the gate as the report of a run
-does, once what the run was given is learned again.
+A security boundary: a journal holds what the code saw. A report that is made from it goes through the gate as the
+report of a run does, once what the run was given is learned again.
 """
 
 from __future__ import annotations

@@ -60,8 +60,8 @@ async def escalated(
             outcome = hinted(outcome, "", in_vain=True)
         if in_process is not None and (job.session is not None or Isolation.CONTAINER not in executor.pools.offered):
             return hinted(outcome, in_process, in_vain=True)
-    if (told := full_python.set_up_for(refusal.modules)) is not None:
-        return hinted(outcome, told)
+    if (advice := full_python.set_up_for(refusal.modules)) is not None:
+        return hinted(outcome, advice)
     obstacle = _obstacle(executor, job, refusal)
     if obstacle is None:
         obstacle = why_not_for(executor, job, caller, background=background, isolation=Isolation.CONTAINER)
@@ -94,8 +94,8 @@ def with_full_python_hint(job: Job, outcome: Outcome, offered: Callable[[], Coll
     wider = next((each for each in (Isolation.PROCESS, Isolation.CONTAINER) if each in there), None)
     if wider is None:
         return outcome
-    told = f'Where it computes on many numbers, numpy and pandas are far faster: ask for isolation="{wider.value}".'
-    return hinted(outcome, told)
+    advice = f'Where it computes on many numbers, numpy and pandas are far faster: ask for isolation="{wider.value}".'
+    return hinted(outcome, advice)
 
 
 def _of_failure(full_python: FullPythonInterpreter) -> str | None:
@@ -118,7 +118,7 @@ def _obstacle_of_process(executor: Executor, job: Job, caller: Caller, *, backgr
 
 
 async def _not_approved(outcome: Outcome, ask: Ask | None) -> str | None:
-    """Ask the user whether the code may run in a container; say what is in the way, or None after a yes."""
+    """Ask the user whether the code may run in a container; return the obstacle, or None after a yes."""
     if ask is None:
         return (
             "A container could run it once a user approves, whom this client cannot ask: the operator can set "

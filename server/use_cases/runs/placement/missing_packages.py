@@ -44,10 +44,10 @@ async def with_package_hint(full_python: FullPythonInterpreter, outcome: Outcome
     if why_not is not None or full_python.has_one_of(modules):
         return outcome
     names = [name for name in map(distribution_of, modules) if name is not None]
-    told = ""
+    advice = ""
     if full_python.managed() is not None and names:
-        told = f"The operator can add it to full Python by `sealab packages add {' '.join(dict.fromkeys(names))}`."
-    return hinted(outcome, told, in_vain=True)
+        advice = f"The operator can add it to full Python by `sealab packages add {' '.join(dict.fromkeys(names))}`."
+    return hinted(outcome, advice, in_vain=True)
 
 
 def without_process(hint: str | None) -> str | None:
@@ -67,10 +67,10 @@ def _missing(outcome: Outcome) -> Collection[str]:
     return [top for top in tops if top not in HELPERS and top not in sys.stdlib_module_names and not needs_network(top)]
 
 
-def hinted(outcome: Outcome, told: str, *, in_vain: bool = False) -> Outcome:
+def hinted(outcome: Outcome, advice: str, *, in_vain: bool = False) -> Outcome:
     """Return an outcome with something more in its hint; without the advice to ask for `process` where that is vain."""
     error = outcome.error
     if error is None:
         return outcome
     hint = without_process(error.hint) if in_vain else error.hint
-    return replace(outcome, error=replace(error, hint=" ".join(filter(None, (hint, told))) or None))
+    return replace(outcome, error=replace(error, hint=" ".join(filter(None, (hint, advice))) or None))

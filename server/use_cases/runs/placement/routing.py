@@ -73,12 +73,12 @@ async def _uses_skill(executor: Executor, job: Job, named: Collection[str]) -> b
     try:
         wider = frozenset(await executor.wider_skills(named))
     except SkillsDbError:
-        return False  # which the program is told when it uses the skill
+        return False  # the program gets the error when it uses the skill
     if not wider:
         return False
     outcome = await _read(executor, job)
-    told = outcome.result if outcome is not None and isinstance(outcome.result, Mapping) else {}
-    used = told.get("skills")
+    result = outcome.result if outcome is not None and isinstance(outcome.result, Mapping) else {}
+    used = result.get("skills")
     if not isinstance(used, Sequence):
         return outcome is not None and outcome.refusal is None  # its source says no more than its text did
     return not wider.isdisjoint({*map(str, used), *_CALLED_SKILL.findall(job.code)})

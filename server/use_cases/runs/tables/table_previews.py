@@ -56,7 +56,7 @@ def fitted(rows):
         taken.append(row)
     return taken
 
-def told(total, columns, rows):
+def of_rows(total, columns, rows):
     columns = list(columns)
     if len(columns) > columns_most:
         cut.append(f"of {len(columns)} columns the rows show the first {columns_most}")
@@ -74,11 +74,11 @@ def of_pandas(table):
     part = table.iloc[offset : offset + row_count, :columns_most]
     part.columns = [str(name) for name in part.columns]
     # By objects: as records, a column that holds both whole numbers and none would be one of fractions.
-    return told(len(table), table.dtypes.items(), part.astype(object).where(part.notna(), None).to_dict("records"))
+    return of_rows(len(table), table.dtypes.items(), part.astype(object).where(part.notna(), None).to_dict("records"))
 
 def of_arrow(schema, total, table):
     part = table.select(list(range(min(columns_most, table.num_columns))))
-    return told(total, [(each.name, each.type) for each in schema], part.to_pylist())
+    return of_rows(total, [(each.name, each.type) for each in schema], part.to_pylist())
 
 ending = os.path.splitext(path)[1].lower()
 file = open(path, "rb")
@@ -121,7 +121,7 @@ elif ending == ".parquet" and has("polars"):
     lazy = polars.scan_parquet(path)
     schema = lazy.collect_schema()
     part = lazy.select(list(schema)[:columns_most]).slice(offset, row_count).collect()
-    result = told(lazy.select(polars.len()).collect().item(), schema.items(), part.to_dicts())
+    result = of_rows(lazy.select(polars.len()).collect().item(), schema.items(), part.to_dicts())
 elif ending == ".parquet":
     raise ImportError("neither pyarrow nor polars is installed there")
 else:
@@ -179,6 +179,6 @@ async def previewed(
             f"{filename!r} cannot be read as a table: {failed['type']}: {failed['message'].rstrip('.')}. Read its "
             'bytes with encoding="base64".'
         )
-    told = cast("Mapping[str, Json]", report["result"])
-    is_cut = bool(told["is_cut"]) or "truncated" in report
-    return Preview(told["shown"], cast("int", told["next"]) if told["more"] else None, is_cut)
+    result = cast("Mapping[str, Json]", report["result"])
+    is_cut = bool(result["is_cut"]) or "truncated" in report
+    return Preview(result["shown"], cast("int", result["next"]) if result["more"] else None, is_cut)

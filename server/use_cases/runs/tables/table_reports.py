@@ -42,7 +42,7 @@ class TableReport(TypedDict):
 
 def table_report(table: Table) -> TableReport:
     """Return what a report says of a table."""
-    told = TableReport(
+    report = TableReport(
         name=table.place,
         kind=table.kind,
         shape=list(table.shape),
@@ -56,8 +56,8 @@ def table_report(table: Table) -> TableReport:
         "read_with": table.read_with,
         "not_kept": table.why_not_kept,
     }
-    told |= cast("TableReport", {key: value for key, value in more.items() if value})
-    return told
+    report |= cast("TableReport", {key: value for key, value in more.items() if value})
+    return report
 
 
 def table_line(table: TableReport) -> str:
@@ -80,10 +80,10 @@ def _whole(table: TableReport) -> str:
 
 
 def _column(column: Column) -> ColumnReport:
-    told = ColumnReport(name=column.name, dtype=column.dtype)
+    report = ColumnReport(name=column.name, dtype=column.dtype)
     if column.nulls:
-        told["nulls"] = column.nulls
-    return told
+        report["nulls"] = column.nulls
+    return report
 
 
 def _said(column: ColumnReport, *, is_index: bool) -> str:

@@ -42,22 +42,22 @@ def _described(values: list[str], sample: int) -> dict:
     for value in values:
         counts[value] = counts.get(value, 0) + 1
     top = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:sample]
-    told = {"type": "empty", "distinct": len(counts), "top": [{"value": value, "count": n} for value, n in top]}
+    column = {"type": "empty", "distinct": len(counts), "top": [{"value": value, "count": n} for value, n in top]}
     if not values:
-        return told
+        return column
     numbers = [number for number in map(_number, values) if number is not None]
     if len(numbers) == len(values):
         whole = all(number == int(number) for number in numbers)
-        told["type"] = "integer" if whole else "number"
+        column["type"] = "integer" if whole else "number"
         low, high = min(numbers), max(numbers)
-        told |= {"min": int(low) if whole else low, "max": int(high) if whole else high}
-        told["mean"] = round(statistics.fmean(numbers), 6)
+        column |= {"min": int(low) if whole else low, "max": int(high) if whole else high}
+        column["mean"] = round(statistics.fmean(numbers), 6)
     elif all(value.lower() in {"true", "false", "yes", "no"} for value in values):
-        told["type"] = "boolean"
+        column["type"] = "boolean"
     else:
-        told["type"] = "text"
-        told |= {"min": min(values), "max": max(values)}
-    return told
+        column["type"] = "text"
+        column |= {"min": min(values), "max": max(values)}
+    return column
 
 
 def _number(value: str) -> float | None:

@@ -92,7 +92,7 @@ def test_slices_of_read_file_are_judged_with_the_heading_and_from_the_beginning_
     told = []
     for start, end in ((0, 25), (25, 40), (40, len(text))):
         arguments: dict[str, Json] = {"filename": "a.csv", "offset": start, "limit": end - start}
-        told.append(pieces.told(arguments, {"filename": "a.csv", "content": text[start:end], "size": 1}))
+        told.append(pieces.text(arguments, {"filename": "a.csv", "content": text[start:end], "size": 1}))
     assert told[0] == text[:25]
     assert told[1] == "customer_name,note\nJane Roe,ä\nEva Li,ö\nA"
     assert told[2] == "customer_name,note\nAna Paz,ü\n"

@@ -1,7 +1,7 @@
-"""Tells the host which files of the workspace the code is about to open, where it has to know what is in them.
+"""Reports to the host which files of the workspace the code is about to open, where the host needs their content.
 
-Python says so itself, by an audit hook; of libraries that open files in native code `native_reads` says it. What is
-text or packed the host looks through; the tables of Arrow, parquet and DuckDB are read here and told row by row.
+An audit hook sees what Python opens; `native_reads` sees what libraries open in native code. The host looks through
+text and archives itself; the tables of Arrow, parquet and DuckDB are read here and sent to the host row by row.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from ...job import Json
 
 WORKSPACE: Final = "/workspace"
 _BEGINNING_BYTES: Final = 16
-_TOLD: set[tuple[str, int, int, int]] = set()
+_REPORTED: set[tuple[str, int, int, int]] = set()
 """The tables of which the host knows all, as they were."""
 _EVERYTHING: set[tuple[int, str, int, int, int]] = set()
-"""What `report_everything` told: the number of the run, and each file as it was."""
+"""What `report_everything` reported: the number of the run, and each file as it was."""
 _FILES_MAX: Final = 10_000
 _OWN = threading.local()
 
@@ -100,7 +100,7 @@ def _tell_table(path: str) -> None:
     try:
         status = os.stat(path)
         mark = (path, status.st_ino, status.st_size, status.st_mtime_ns)
-        if mark in _TOLD or not os.path.isfile(path):
+        if mark in _REPORTED or not os.path.isfile(path):
             return
         with open(path, "rb") as file:
             beginning = file.read(_BEGINNING_BYTES)
@@ -117,7 +117,7 @@ def _tell_table(path: str) -> None:
             f"{os.path.basename(path)!r} cannot be read here: it could not be looked through for personal data "
             f"({type(error).__name__}: {str(error)[:200]}). Write it as CSV, or ask for more memory or time."
         ) from error
-    _TOLD.add(mark)
+    _REPORTED.add(mark)
 
 
 def _path(given: object) -> tuple[str, ...]:
@@ -159,7 +159,7 @@ _CHARS_MAX: Final = 500_000
 _VALUE_CHARS_MAX: Final = 100_000
 _BATCH: Final = 10_000
 _SEEN_MAX: Final = 500_000
-"""Values that are remembered, so that each is told once."""
+"""Values that are remembered, so that each is sent once."""
 _SMALL_NUMBER: Final = 10_000
 """No number below it names anybody."""
 _DEEP: Final = 8
@@ -182,17 +182,17 @@ def rows_of(batches: Iterator[Batch]) -> Iterator[Json]:
     """Give the values of batches as rows, a list for each call."""
     seen: set[tuple[str, object]] = set()
     for batch in batches:
-        told = {name: _fresh(name, values, seen) for name, values in batch.items()}
-        # What has a price is no person: the names of columns without texts are told too.
-        bare: dict[str, Json] = {name: 0 for name, values in told.items() if not values}
-        yield from _calls({name: values for name, values in told.items() if values}, bare)
+        columns = {name: _fresh(name, values, seen) for name, values in batch.items()}
+        # What has a price is no person: the names of columns without texts are sent too.
+        bare: dict[str, Json] = {name: 0 for name, values in columns.items() if not values}
+        yield from _calls({name: values for name, values in columns.items() if values}, bare)
 
 
-def _calls(told: Mapping[str, Sequence[Json]], bare: Mapping[str, Json]) -> Iterator[Json]:
+def _calls(columns: Mapping[str, Sequence[Json]], bare: Mapping[str, Json]) -> Iterator[Json]:
     rows: list[Json] = []
     chars = 0
-    for at in range(max(map(len, told.values()), default=0)):
-        row = {name: values[at] for name, values in told.items() if at < len(values)}
+    for at in range(max(map(len, columns.values()), default=0)):
+        row = {name: values[at] for name, values in columns.items() if at < len(values)}
         rows.append({**bare, **row})
         chars += sum(len(value) if isinstance(value, str) else _BATCH // 100 for value in row.values())
         if len(rows) >= ROWS or chars >= _CHARS_MAX:
@@ -203,7 +203,7 @@ def _calls(told: Mapping[str, Sequence[Json]], bare: Mapping[str, Json]) -> Iter
 
 
 def _fresh(name: str, values: Sequence[Any], seen: set[tuple[str, object]]) -> list[Json]:
-    told: list[Json] = []
+    fresh: list[Json] = []
     for value in values:
         plain = _plain(value)
         if plain is None:
@@ -213,8 +213,8 @@ def _fresh(name: str, values: Sequence[Any], seen: set[tuple[str, object]]) -> l
             continue
         if len(seen) < _SEEN_MAX:
             seen.add(mark)
-        told.append(plain)
-    return told
+        fresh.append(plain)
+    return fresh
 
 
 def _plain(value: object, deep: int = 0) -> Json:

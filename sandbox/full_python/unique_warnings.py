@@ -14,8 +14,8 @@ _TEXT_CHARS_MAX: Final = 500
 _FRAMES_MAX: Final = 200
 
 
-class ToldWarnings:
-    """What one run was warned of: each kind of warning with one text is written to standard error once."""
+class UniqueWarnings:
+    """The warnings of one run: each category with the same text is written to standard error once."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, str], int] = {}
@@ -40,12 +40,12 @@ class ToldWarnings:
         self, message: Any, category: type[Warning], _filename: str, _lineno: int, _file: Any = None, _line: Any = None
     ) -> None:
         text = " ".join(str(message).split())
-        told = category.__name__, text if len(text) <= _TEXT_CHARS_MAX else f"{text[:_TEXT_CHARS_MAX]} …"
-        seen = self._seen[told] = self._seen.get(told, 0) + 1
+        warning = category.__name__, text if len(text) <= _TEXT_CHARS_MAX else f"{text[:_TEXT_CHARS_MAX]} …"
+        seen = self._seen[warning] = self._seen.get(warning, 0) + 1
         if seen > 1 or len(self._seen) > SHOWN_MAX:
             return
         line = _own_line()
-        GUEST.write_error(f"{told[0]}{'' if line is None else f' (line {line})'}: {told[1]}\n")
+        GUEST.write_error(f"{warning[0]}{'' if line is None else f' (line {line})'}: {warning[1]}\n")
 
 
 def _own_line() -> int | None:
