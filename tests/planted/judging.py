@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.planted.copies import Copy
 from tests.planted.patches import NoLongerApplies, Patch, planted
 from tests.planted.record import Caught
-from tests.planted.selection import covering
+from tests.planted.selection import covering, likely
 from tests.planted.targets import ATTACKS, TARGETS, Target
 
 
@@ -55,12 +55,13 @@ class Judge:
 
     def run_unpatched(self, last: Iterable[tuple[Patch, Caught]]) -> None:
         """Run what caught patches last without any patch, in few processes, beside the judging: it need not be alone."""
-        tests: dict[tuple[str, bool], dict[str, None]] = {}
+        tests: dict[bool, dict[str, None]] = {}
         for patch, caught in last:
-            tests.setdefault((caught.target, patch.harm), {})[caught.test] = None
+            if caught.target != ATTACKS:
+                tests.setdefault(patch.harm, {})[caught.test] = None
         for target in TARGETS:
-            for harm in (False, True):
-                if chosen := tests.get((target.name, harm)):
+            for harm, chosen in tests.items():
+                if harm or not target.throw_away:
                     ran = self._unpatched.tests(target, list(chosen), wrapped=harm, goes_on=True)
                     self._passes |= {(test, harm): True for test in ran.passed}
 
@@ -84,10 +85,14 @@ class Judge:
         """Yield what caught the patch, or None, for one choice of tests after the other."""
         targets = [each for each in TARGETS if patch.harm or not each.throw_away]
         if last is not None:
-            yield from (self._by_tests(patch, copy, each, [last.test]) for each in targets if each.name == last.target)
+            yield from (
+                self._by_tests(patch, copy, each, [last.test]) for each in targets
+            )  # its tier may be another now
             if last.target == ATTACKS and patch.harm:
                 yield self._by_attacks(copy, [last.test])
-        choices = [self._first, covering(patch.file), ["tests"] if self._whole else []]
+        files = covering(patch.file)
+        near = likely(f"{patch.name} {patch.promise}", files)
+        choices = [self._first, near, files, ["tests"] if self._whole else []]
         for tests in filter(None, choices):
             yield from (self._by_tests(patch, copy, each, tests) for each in targets)
         if self._whole and patch.harm:
@@ -127,15 +132,25 @@ class Judge:
             ):
                 return ran.failed
             else:
-                passed_over.append(ran.failed)
+                passed_over += {ran.failed: None, **dict.fromkeys(self._failing_without(patch, ran.failed))}
         return None
 
     def _passes_without(self, patch: Patch, target: Target, test: str) -> bool:
+        """Return whether a test passes in the copy without patches; where it fails, all of its file are run there."""
         key = (test, patch.harm)
         if key not in self._passes:
             alone = self._unpatched.tests(target, [test], wrapped=patch.harm)
             self._passes[key] = test in alone.passed
+            if not self._passes[key]:
+                whole = self._unpatched.tests(target, [test.partition("::")[0]], wrapped=patch.harm, goes_on=True)
+                self._passes |= {(each, patch.harm): False for each in whole.failures}
         return self._passes[key]
+
+    def _failing_without(self, patch: Patch, test: str) -> Iterator[str]:
+        """Yield the tests of the same file that fail without the patch too."""
+        for (other, harm), passes in self._passes.items():
+            if harm == patch.harm and not passes and other.partition("::")[0] == test.partition("::")[0]:
+                yield other
 
 
 def _import(patch: Patch, copy: Copy) -> None:

@@ -45,12 +45,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @dataclass(slots=True)
 class Seen:
-    """What one process of pytest did: `failed` the first test that failed, or during which the process ended."""
+    """What one process of pytest did: `failures` are the tests that failed, or during which the process ended."""
 
     passed: set[str] = field(default_factory=set)
-    failed: str | None = None
+    failures: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     """Files that could not be imported."""
+
+    @property
+    def failed(self) -> str | None:
+        """The first test that failed."""
+        return self.failures[0] if self.failures else None
 
 
 def seen(lines: Iterable[str]) -> Seen:
@@ -68,11 +73,11 @@ def seen(lines: Iterable[str]) -> Seen:
         elif event == "ended":
             running = None
         elif event == "failed":
-            found.failed = found.failed or nodeid
+            found.failures.append(nodeid)
             found.passed.discard(nodeid)
         else:
             found.broken.append(nodeid)
     if running is not None:
-        found.failed = found.failed or running
+        found.failures.append(running)
         found.passed.discard(running)
     return found

@@ -8,12 +8,16 @@ no record. So a test file counts as covering a file by where it stands and what 
 3. files elsewhere that import the module;
 4. files below the mirrored folder's parent whose imports lead to the module.
 
-Of equal ones the shortest come first. What caught a patch is remembered (`caught.toml`) and asked before all these.
+Of equal ones the shortest come first. What caught a patch is remembered (`caught.toml`) and asked before all these, and
+then the tests of these files whose names share most words with the promise that the patch breaks.
 """
 
 from __future__ import annotations
 
 import ast
+import re
+from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -46,6 +50,29 @@ def covering(file: str) -> list[str]:
             continue
         ranked.append((rank, path.stat().st_size, str(path.relative_to(ROOT))))
     return [path for _rank, _size, path in sorted(ranked)]
+
+
+def likely(promise: str, files: Iterable[str], most: int = 12) -> list[str]:
+    """Return the ids of those tests of the files whose names share most with a promise; a rare word counts for more."""
+    tests = {test: _words(test.rpartition("::")[2]) for file in files for test in _tests(file)}
+    common = Counter(word for words in tests.values() for word in words)
+    said = _words(promise)
+    shared = {test: sum(1 / common[word] for word in words & said) for test, words in tests.items()}
+    return sorted((test for test in tests if shared[test]), key=lambda test: -shared[test])[:most]
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word[:5] for word in re.findall(r"[a-z]{3,}", text.lower()))
+
+
+def _tests(file: str) -> list[str]:
+    found = []
+    for node in ast.parse((ROOT / file).read_bytes()).body:
+        members = node.body if isinstance(node, ast.ClassDef) else [node]
+        names = [each.name for each in members if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+        within = f"{file}::{node.name}" if isinstance(node, ast.ClassDef) else file
+        found += [f"{within}::{name}" for name in names if name.startswith("test_")]
+    return found
 
 
 @cache

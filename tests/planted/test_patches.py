@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from tests.planted.copies import ROOT
 from tests.planted.observer import Seen, seen
 from tests.planted.patches import Patch, load
+from tests.planted.selection import likely
 
 PATCHES = load()
 
@@ -36,6 +38,12 @@ def test_every_folder_has_patches_and_all_together_many() -> None:
 def test_a_test_during_which_the_process_ended_has_failed() -> None:
     lines = ['planted-observer:["began", "a"]', '.planted-observer:["ended", "a"]', 'planted-observer:["began", "b"]']
     assert seen(lines[:2]) == Seen(passed={"a"})
-    assert seen(lines) == Seen(passed={"a"}, failed="b")
+    assert seen(lines) == Seen(passed={"a"}, failures=["b"])
     assert seen([*lines, 'planted-observer:["failed", "b"]', 'planted-observer:["ended", "b"]']) == seen(lines)
     assert seen(['planted-observer:["broken", "tests/x.py"]']).broken == ["tests/x.py"]
+
+
+def test_tests_named_like_a_promise_are_likely_to_catch_what_breaks_it() -> None:
+    file = Path(__file__).relative_to(ROOT).as_posix()
+    wanted = "A test during which the process ended has failed."
+    assert likely(wanted, [file])[0] == f"{file}::test_a_test_during_which_the_process_ended_has_failed"
