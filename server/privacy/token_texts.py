@@ -153,7 +153,7 @@ def _sign(source: str) -> str:
         return {"91": "[", "5b": "[", "93": "]", "5d": "]", "95": "_", "5f": "_"}.get(said) or (
             "_" if said in {"lowbar", "underbar"} else "[" if said[0] == "l" else "]"
         )
-    code = source.rstrip("}")
+    code = source.rstrip("}") if "{" in source else source
     if code[-2] == "5" and source[0] in "%=\\":
         return {"b": "[", "d": "]", "f": "_"}[code[-1].lower()]
     return source[-1] if source[0] == "\\" and not source[-1].isspace() else ""

@@ -396,7 +396,7 @@ AS_IN_PYTHON = {
             await asyncio.sleep(0)
     async def main():
         task = asyncio.create_task(tick())
-        names = await asyncio.gather(asyncio.to_thread(block, "slow", 0.03), asyncio.to_thread(block, "fast", 0.02))
+        names = await asyncio.gather(asyncio.to_thread(block, "slow", 0.3), asyncio.to_thread(block, "fast", 0.02))
         await task
         with ThreadPoolExecutor(1) as pool:
             names.append(await asyncio.get_running_loop().run_in_executor(pool, block, "pool", 0.001))

@@ -114,6 +114,9 @@ class McpSessions:
         return session
 
     async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] != self._path:
+            await self._app(scope, receive, send)
+            return
         if scope["method"] != "POST":  # clients that only look whether there is a stream go on after this status
             answer = refusal(405, "There is no stream without a session. Send initialize by POST.")
             answer.headers["Allow"] = "POST"

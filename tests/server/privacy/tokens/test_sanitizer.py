@@ -11,7 +11,7 @@ from typing import Any, cast
 from urllib.parse import unquote
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sealab.server.base.errors import PrivacyFailed
@@ -67,6 +67,7 @@ spans = st.lists(
 
 
 @given(text=hard_texts, found=spans)
+@example(text="\\}", found=[])
 def test_restoring_gives_the_text_back_whatever_was_found_in_it(
     vault: Vault, text: str, found: list[tuple[int, int, str]]
 ) -> None:
