@@ -116,6 +116,8 @@ def show(here: Here, approval: str) -> Output:
         program = code if home.privacy.is_off else asyncio.run(home.privacy.hide_text(scope, code))
         lines = [*approval_lines([row | {"code": ""}])][:-1]
         others = "".join(f', or with --covers "{each}"' for each in cast("list[str]", row["choices"])[1:])
+        if "\n2. " in str(row["question"]):
+            others += ", or with --refuse 2 to say no to number 2 alone"
         how = f"Answer with `sealab approvals approve {approval}`{others}; or `sealab approvals deny {approval}`."
         heading = f"The program{'' if program == code else HIDDEN}:"
         return Output(row | {"program": program}, [*lines, how, "", heading, program])

@@ -66,8 +66,8 @@ _OF_EACH = f'"{EACH_CALL}" approves nothing yet: you are asked when each call is
 OF_START = f"{_OF_EACH}\nA no ends the program before it starts."
 OF_START_CAUGHT = f"{_OF_EACH}\nAfter a no the program runs without these calls."
 OF_DRY_RUN = (
-    "This is a dry run: no other call that may write is made. After a no the program gets made-up answers to these "
-    "calls too."
+    "This is a dry run: other calls that may write are not made. They are noted down, and the program gets made-up "
+    "answers. After a no it gets such answers to these calls too."
 )
 """Follows the question of a dry run, which is about tools that seem to read."""
 HIDDEN_CALLS = (

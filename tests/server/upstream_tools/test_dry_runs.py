@@ -148,7 +148,7 @@ marked, gone = await tools.asked.get_and_mark(), await tools.asked.delete_note(n
         assert (await caller.run(code, dry_run=True))["result"] == ["dry run", "dry run", "dry run"]
     first, _ = user.asked
     assert "1. asked.get_note() [line 2 of the skill note]\nasked.get_note does not say that it only reads." in first
-    assert "This is a dry run: no other call that may write is made." in first
+    assert "This is a dry run: other calls that may write are not made." in first
     assert "delete_note" not in first.partition("\n")[2]
     assert "get_and_mark" not in first.partition("\n")[2]
     assert user.choices[0] == ["the calls shown", "such calls always"]

@@ -177,7 +177,7 @@ def _refusing(question: Question) -> str:
         f'<label><input type="checkbox" name="refused" value="{number}"> {number}. {escaped(str(each))}</label><br>'
         for number, each in enumerate(question.calls, 1)
     )
-    return f"<fieldset><legend>No to some of them?</legend>{boxes}</fieldset>"
+    return f"<fieldset><legend>No to some of them? A tick refuses that call.</legend>{boxes}</fieldset>"
 
 
 def _waits(state: RunState | None, link: ApprovalLink) -> Approval | None:
