@@ -57,6 +57,12 @@ FEW_DOCUMENTS = 400
 # Of 100 queries in other words over 60 skills this puts 74 first and 93 among three; over 60 skills of other trades 73
 # and 90, and over 60 more, half of whose queries nothing was chosen by, 66 and 87 (`test_other_words.py`).
 MEANING_WEIGHT_AMONG_FEW = 5.0
+SKILLS = "skills"
+# Where the words of the best tools say little of a query of one clause, a skill gains what its cosine is above this.
+# So, with 74 tools beside them, 68, 62 and 54 of the same queries find their skill first and 86, 79 and 75 among three;
+# of 42 short queries for 56 tools at most two then find a skill before their tool.
+LEAST_MEANT = 0.2
+BEST_TOOLS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +114,9 @@ class SearchIndex:
         few = len(self._by_category) == 1 and count <= FEW_DOCUMENTS
         self._vectors = None if not vectors else load_everyday_vectors() if few else load_word_vectors()
         self._meaning_weight = MEANING_WEIGHT_AMONG_FEW if few else MEANING_WEIGHT
+        skills = [self._documents[number] for number in self._by_category.get(SKILLS, ())]
+        # Beside tools they are ranked as they are alone.
+        self._skills = SearchIndex(skills) if vectors and not few and 0 < len(skills) <= FEW_DOCUMENTS else None
         with no_collection():
             known = self._vectors.number if self._vectors else {}
             columns = (reader or DocumentReader()).columns(self._documents, known)
@@ -125,11 +134,12 @@ class SearchIndex:
     ) -> list[SearchHit]:
         """Return at most `limit` documents, best first; equal scores in the order of their names.
 
-        `category` keeps only the documents of that category. A blank query lists documents in the order of their names,
-        with score 0; a query of which nothing is known finds nothing, and one to which all documents are weak five at
-        most. Of a query beyond 4,000 characters the beginning counts. `used` says of keys how like this query, 0 to 1,
-        one was after which they were called. Behind the first five of a task in sentences is what they need and what
-        else their servers do of it (`companions`). Raises ValueError for a limit below 1.
+        `category` keeps only the documents of that category; up to 400 skills are then scored as if alone. A blank
+        query lists documents in the order of their names, with score 0; a query of which nothing is known finds
+        nothing, and one to which all documents are weak five at most. Of a query beyond 4,000 characters the beginning
+        counts. `used` says of keys how like this query, 0 to 1, one was after which they were called. Behind the first
+        five of a task in sentences is what they need and what else their servers do of it (`companions`). Raises
+        ValueError for a limit below 1.
         """
         if limit < 1:
             raise ValueError(f"limit is {limit}: it must be at least 1")
@@ -138,6 +148,8 @@ class SearchIndex:
             return [self._hit(number, 0.0) for number in allowed[:limit]]
         if not allowed:
             return []
+        if category == SKILLS and self._skills is not None:
+            return self._skills.search(query, limit=limit, used=used)
         query = query[:LONGEST_QUERY]
         meanings = self._meanings_of(query)
         scores, by_step, named = self._scores(query, meanings)
@@ -192,7 +204,24 @@ class SearchIndex:
             named |= bonuses.keys()
             for number, bonus in bonuses.items():
                 scores[number] += bonus
+        if self._skills is not None:
+            self._rank_skills(self._skills, query, whole, scores)
         return scores, by_step, named
+
+    def _rank_skills(self, alone: SearchIndex, query: str, whole: Meaning, scores: Floats) -> None:
+        """Exchange the scores of the skills, so that they rank as alone; raise them where no tool has the words."""
+        import numpy as np
+
+        skills, meanings = np.array(self._by_category[SKILLS]), alone._meanings_of(query)
+        own, *_ = alone._scores(query, meanings)
+        scores[skills[np.argsort(-own, kind="stable")]] = np.sort(scores[skills])[::-1]
+        if len(meanings) > 1:
+            return
+        tools = scores.copy()
+        tools[skills] = 0
+        _, held = self._inverted.evidence(whole.terms, [number for number, _ in _best(tools, BEST_TOOLS)])
+        if held.max(initial=0) < WEAK_AMONG_FEW.share * max(whole.rarity, 1e-9):
+            scores[skills] += np.maximum(alone._cosines(meanings) - np.float32(LEAST_MEANT), 0)
 
     def _weak(self, numbers: Sequence[int], meanings: Sequence[Meaning], named: set[int]) -> set[int]:
         """Return which documents have little to do with a query and with each of its steps, and are not named in it."""
@@ -228,15 +257,22 @@ class SearchIndex:
         """Score by the cosine to the nearest clause: the median document has 0, the best the weight of it at most."""
         import numpy as np
 
-        if self._vectors is None or self._meanings is None:
-            return np.zeros(len(self._documents), np.float32)
-        asked = np.array([self._vectors.of_words(meaning.words) for meaning in meanings])
-        # Not `@`: so small a product gains nothing from threads of BLAS, and waits for them on a busy machine.
-        cosines = np.einsum("qd,nd->qn", asked, self._meanings).max(axis=0)
+        cosines = self._cosines(meanings)
         best, middle = float(cosines.max()), float(np.median(cosines))
         scale = self._meaning_weight / max(best - middle, LEAST_DIFFERENCE)
         scores: Floats = np.maximum(cosines - np.float32(middle), 0) * np.float32(scale)
         return scores
+
+    def _cosines(self, meanings: Sequence[Meaning]) -> Floats:
+        """Return each document's cosine to the nearest clause; zeros in an index without vectors."""
+        import numpy as np
+
+        if self._vectors is None or self._meanings is None:
+            return np.zeros(len(self._documents), np.float32)
+        asked = np.array([self._vectors.of_words(meaning.words) for meaning in meanings])
+        # Not `@`: so small a product gains nothing from threads of BLAS, and waits for them on a busy machine.
+        cosines: Floats = np.einsum("qd,nd->qn", asked, self._meanings).max(axis=0)
+        return cosines
 
     def _spread(self, ranked: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
         """Order by score, less a little for each better document of the same server."""
