@@ -102,7 +102,7 @@ _COVERS = "covers"
 _REFUSED: dict[str, Any] = {
     "type": "string",
     "title": "No to some of them?",
-    "description": "The numbers of the calls that you refuse, such as 2, 4. The program gets an error in place of their answers.",
+    "description": "The numbers of the calls that you refuse, such as 2, 4. The program gets an error for each.",
 }
 _REASON: dict[str, Any] = {"type": "string", "title": "Why not?", "description": "The program gets it."}
 _CLIENT_CHARS_MAX = 80
