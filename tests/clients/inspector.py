@@ -28,7 +28,7 @@ def test_tools_pass_its_strict_check_and_code_runs(way: str, url: str) -> None:
     transport, _, era = way.partition("-")
     target = "sealab" if transport == "stdio" else url
     status, listed = inspected(target, era, "--method", "tools/list", "--strict")
-    assert (status, len(listed["tools"])) == (0, 17)
+    assert (status, len(listed["tools"])) == (0, 21)
     call = ("--method", "tools/call", "--tool-name", "execute_code", "--tool-arg")
     status, answer = inspected(target, era, *call, "code=6 * 7")
     assert (status, answer["structuredContent"]["result"]) == (0, 42)
