@@ -13,6 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
 from ..models import Json
 
 RawTool = Mapping[str, Json]
@@ -433,7 +435,6 @@ def entries(given: Mapping[str, Any], key: str, named: str) -> list[dict[str, Js
     ]
 
 
-_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 _ASSUMED = "2025-03-26"
 """The version of a server that states none. Source: …/specification/2025-11-25/basic/transports"""
 _FLAGS = ("listChanged", "subscribe")
@@ -452,7 +453,10 @@ def initialized(given: Mapping[str, Any]) -> dict[str, Json]:
             capabilities[name] = {key: True for key in _FLAGS if flags.get(key) is True}
     named = info if isinstance(info, dict) else {"name": info}
     made: dict[str, Json] = {
-        "protocolVersion": max((each for each in _VERSIONS if each <= str(stated)), default=_VERSIONS[0])
+        "protocolVersion": max(
+            (each for each in HANDSHAKE_PROTOCOL_VERSIONS if each <= str(stated)),
+            default=HANDSHAKE_PROTOCOL_VERSIONS[0],
+        )
         if is_dated
         else _ASSUMED,
         "capabilities": capabilities,

@@ -109,7 +109,7 @@ class McpHttpClient(httpx2.AsyncClient):
         if body.lstrip().startswith((b"data:", b"event:", b"id:")):
             return _with(whole, body, stream=_Events(httpx2.ByteStream(body), self.answers, number))
         if is_read_by_sdk(body, number):
-            return _with(whole, body)
+            return whole
         small = await self.answers.stand_ins(body, number)
         if len(small) > 1:
             return _with(whole, b"", stream=httpx2.ByteStream(b"".join(b"data: %b\n\n" % each for each in small)))

@@ -10,7 +10,7 @@ from .findings import Finding, PiiType
 from .keys import is_label, label_at_end
 from .lists import EVERYDAY, PLAIN_WORDS
 from .names import FAMILY_NAMES, GIVEN_NAMES
-from .scripts import HANGUL, UNSPACED
+from .scripts import CAPITALS, HANGUL, UNSPACED
 
 # Of these, what remains beside a stronger finding is still personal: the rest of an address beside its postal code.
 _PERSONAL_IN_PART = frozenset((PiiType.ADDRESS, PiiType.PERSON, PiiType.LOCATION, PiiType.SECRET))
@@ -122,9 +122,8 @@ def _without_titles(text: str, finding: Finding) -> Finding:
 
 
 _OF = re.compile(r" (?:von|van|de|di|da|del|af|av) ([^\W\d_a-z][^\W\d_]{2,24})\b")
-_UP = "A-ZÀ-ÖØ-ÞĀĂĄĆČĎĐĒĘĚĞĢİĪĶĹĽŁŃŅŇŌŐŘŚŞŠŢŤŪŮŰŹŻŽ"
-_CAPITALS_AFTER = re.compile(rf",? ([{_UP}'’-]{{3,24}})(?: [{_UP}]\.?)?(?![\w-]|,? [{_UP}]{{2}})")
-_CAPITALS_BEFORE = re.compile(rf"(?<![\w-])(?<![{_UP}]{{2}} )([{_UP}'’-]{{3,24}}),? \Z")
+_CAPITALS_AFTER = re.compile(rf",? ([{CAPITALS}'’-]{{3,24}})(?: [{CAPITALS}]\.?)?(?![\w-]|,? [{CAPITALS}]{{2}})")
+_CAPITALS_BEFORE = re.compile(rf"(?<![\w-])(?<![{CAPITALS}]{{2}} )([{CAPITALS}'’-]{{3,24}}),? \Z")
 _LONGEST_CAPITALS = 27
 
 

@@ -12,6 +12,8 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
+CAPITALS = "A-ZÀ-ÖØ-ÞĀĂĄĆČĎĐĒĘĚĞĢİĪĶĹĽŁŃŅŇŌŐŘŚŞŠŢŤŪŮŰŹŻŽ"
+"""Latin letters at the beginning of a name."""
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3005\u3007"
 KANA = "\u3041-\u3096\u30a1-\u30fa\u30fc"
 HANGUL = "\uac00-\ud7a3"

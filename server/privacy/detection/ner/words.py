@@ -109,7 +109,9 @@ _PROTOCOL = re.compile(
 )
 
 
-_LISTED = re.compile(r"^[-dlbcps](?:[r-][w-][-xsStT]){3}[.+@]?(?: +[\w.:-]{1,40}){7} ", re.MULTILINE)
+MODE_OF_FILE = r"[-dlbcps](?:[r-][w-][-xsStT]){3}[.+@]?"
+"""How `ls -l` writes it."""
+_LISTED = re.compile(rf"^{MODE_OF_FILE}(?: +[\w.:-]{{1,40}}){{7}} ", re.MULTILINE)
 """A line of `ls -l` up to the name of the file."""
 
 

@@ -310,16 +310,12 @@ def _one_level(text: str, quotes: _Quotes) -> Iterator[Finding]:
                 yield from field(text, _keys_to(enclosing, pending), number.start(), number.end())
             continue
         if pending or (enclosing and enclosing[-1][0] == "["):
-            is_thing = pending == "name" and names_thing(text, inside, closes)
-            if is_thing:
+            found = list(field(text, _keys_to(enclosing, pending), inside, closes))
+            doubtful = [each for each in found if each.type == PiiType.PERSON and each.score <= LIKELY]
+            is_thing = (pending == "name" or bool(doubtful)) and names_thing(text, inside, closes)
+            if is_thing and pending == "name":
                 yield Finding(inside, closes, THING, SURE_THING)
-            for found in field(text, _keys_to(enclosing, pending), inside, closes):
-                if (
-                    found.type != PiiType.PERSON
-                    or found.score > LIKELY
-                    or not (is_thing or names_thing(text, inside, closes))
-                ):
-                    yield found
+            yield from (each for each in found if not (is_thing and each in doubtful))
             yield from _typed(text, quotes, index, pending)
         next_is_key = _starts_key(text, quotes, index + 1)
         index += 1 if next_is_key and not _starts_key(text, quotes, index + 2) else 2

@@ -13,14 +13,14 @@ from ..keys import in_words, is_role
 from ..lists import PLAIN_WORDS
 from ..names import FAMILY_NAMES, GIVEN_NAMES, PLACES_AND_WORDS, TURKISH_FAMILIES
 from ..ner.words import comments
+from ..scripts import CAPITALS
 
-_UP = "A-ZÀ-ÖØ-ÞĀĂĄĆČĎĐĒĘĚĞĢİĪĶĹĽŁŃŅŇŌŐŘŚŞŠŢŤŪŮŰŹŻŽ"
-_NAME_WORD = rf"[{_UP}][^\W\d_]{{1,24}}(?:[.'’-][^\W\d_]{{1,24}}){{0,3}}"
+_NAME_WORD = rf"[{CAPITALS}][^\W\d_]{{1,24}}(?:[.'’-][^\W\d_]{{1,24}}){{0,3}}"
 _PARTICLE = r"(?:van|von|der|den|de|da|la|le|del|della|di|dos|das|do|zu|zum|ter|ten|te|y|e|het|'t|op|in 't|bin|al|el|du|des|af|av)"
-_NAME = rf"{_NAME_WORD}(?: [{_UP}]\.)?(?: (?:{_PARTICLE} ){{0,3}}{_NAME_WORD}){{1,4}}"
+_NAME = rf"{_NAME_WORD}(?: [{CAPITALS}]\.)?(?: (?:{_PARTICLE} ){{0,3}}{_NAME_WORD}){{1,4}}"
 # What a name may go on after, or what stands after a preposition: of others nothing is looked at.
 _CAPITALISED = re.compile(
-    rf"[{_UP}](?<![\w.'’@/-].)(?:[^\W\d_A-Z][^\W\d_]{{0,23}}(?=[.'’-]| [{_UP}]| (?:{_PARTICLE})[ '])|(?<=[a-zà,:] .)(?=[^\W\d_A-Z]))"
+    rf"[{CAPITALS}](?<![\w.'’@/-].)(?:[^\W\d_A-Z][^\W\d_]{{0,23}}(?=[.'’-]| [{CAPITALS}]| (?:{_PARTICLE})[ '])|(?<=[a-zà,:] .)(?=[^\W\d_A-Z]))"
 )
 _FULL_NAME = re.compile(rf"{_NAME}(?![\w@])")
 _CUE_BEFORE = re.compile(
@@ -38,8 +38,8 @@ _STOPS = frozenset(
     "Queue Runner Scheduler Handler Condition Service Worker Cluster Pool Cache Pipeline Controller Module Request Response Session Token Job Task Build Branch Deployment Dashboard Report Review Update Request".split()
 )
 _PLACE = re.compile(
-    rf"[{_UP}][^\W\d_]{{1,24}}(?:['’.-]{{1,2}}[^\W\d_]{{1,24}}){{0,4}}['’]?"
-    rf"(?:(?: (?:de|da|do|dos|das|del|della|delle|di|d['’]|la|le|les|sur|sous|en|an der|am|im|in der|ob der|bei|aan den|aan de|a/d|op|du|lès|nad|upon|y)){{0,2}} ?[{_UP}][^\W\d_]{{1,24}}(?:['’.-][^\W\d_]{{1,24}}){{0,3}}){{0,3}}(?![\w’'])"
+    rf"[{CAPITALS}][^\W\d_]{{1,24}}(?:['’.-]{{1,2}}[^\W\d_]{{1,24}}){{0,4}}['’]?"
+    rf"(?:(?: (?:de|da|do|dos|das|del|della|delle|di|d['’]|la|le|les|sur|sous|en|an der|am|im|in der|ob der|bei|aan den|aan de|a/d|op|du|lès|nad|upon|y)){{0,2}} ?[{CAPITALS}][^\W\d_]{{1,24}}(?:['’.-][^\W\d_]{{1,24}}){{0,3}}){{0,3}}(?![\w’'])"
 )
 _PREPOSITION = re.compile(
     r"(?<!\w)(?:nach|in|aus|à|aux?|en|ad?|naar|te|do|w|we|ze?|para|em|n[oa]|to|from|bei|miejscowości|mieście|miasta|miasto|(?:der|ville|ciudad|cidade|città|stad) (?:Stadt|de|di))(?: (?:d[aoe]s?|L[aeo]s?|El|Den|De|Het|'s-?))?[ -]\Z"

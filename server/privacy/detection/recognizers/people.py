@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ..findings import Finding, PiiType
 from ..keys import is_company, is_label, looks_like_full_name
 from ..lists import EVERYDAY, PLAIN_WORDS, SMALL
-from ..ner.words import SMALL_FAMILIES, SMALL_GIVEN
+from ..ner.words import MODE_OF_FILE, SMALL_FAMILIES, SMALL_GIVEN
 from ..scripts import holds, lowered
 
 _SIGN = re.compile("@")
@@ -98,7 +98,7 @@ _GREETED = re.compile(
 _LONGEST_GREETING = 10
 _TWO_WORDS = re.compile(r"([^\W\d_]{3,24})[._-]([^\W\d_]{3,24})")
 _SLACK = re.compile(r"<@[A-Z0-9]{2,12}\|([\w.-]{3,40})>")
-_LISTED = re.compile(r"(?m)^[-dlbcps](?:[r-][w-][-xsStT]){3}[.+@]? +\d{1,7} ([A-Za-z][\w.-]{2,31}) ")
+_LISTED = re.compile(rf"(?m)^{MODE_OF_FILE} +\d{{1,7}} ([A-Za-z][\w.-]{{2,31}}) ")
 _PASSWD = re.compile(r"(?m)^([a-z][\w.-]{2,31}):[x*!]?:[1-9]\d{3,6}:\d{1,7}:")
 _EXTENSION = re.compile(
     r"(?i)\.(?:pdf|docx?|odt|rtf|xlsx?|ods|csv|pptx?|txt|eml|msg|vcf|ics|jpe?g|png|heic|tiff?|zip|mp[34]|m4a|wav)(?!\w)"
@@ -202,7 +202,7 @@ _UPPER = "A-ZÀ-ÖØ-ÞĀĂĄĆČĎĐĒĘĚĢĪĶĹĽŁŃŅŇŌŐŘŚŞŠŢŤŪ�
 # A point behind a longer word than `Jr` or `Wm` ends a sentence.
 _POINT = r"(?:(?<![^\W\d_]{3})(?<![aeiouy])\.)?"
 _NAME_WORD = rf"[{_UPPER}][^\W\d_]{{0,24}}(?:[.'’-](?!s\b)[^\W\d_]{{1,24}}){{0,2}}{_POINT}"
-_PARTICLE = r"(?:de|van|von|der|den|da|la|del|di|bin|al|dos|y|el|du|ibn|ter|ten|te|des|do|dos|das|zu)"
+_PARTICLE = r"(?:de|van|von|der|den|da|la|del|di|bin|al|dos|y|el|du|ibn|ter|ten|te|des|do|das|zu)"
 _NAME = rf"{_NAME_WORD}(?:[ ](?:{_PARTICLE}[ ]){{0,2}}{_NAME_WORD}){{0,3}}"
 _FULL_NAME = rf"{_NAME_WORD}(?:[ ](?:{_PARTICLE}[ ]){{0,2}}{_NAME_WORD}){{1,3}}"
 _BESIDE_MAIL = re.compile(
@@ -221,7 +221,7 @@ _STAMPED_SPEAKER = re.compile(
 )
 _ADDRESSED = re.compile(
     rf"(?m)(?:^|[>\"\n])[ \t]{{0,8}}(?:Hi|Hello|Hey|Dear|Good (?:morning|afternoon|evening)|Hallo|Liebe[rs]?|Guten Tag|Bonjour|Cher|Chère|Hola|Estimad[oa]|Querid[oa]|Ciao|Caro|Cara|Gentile|Egregio|Olá|Oi|Prezad[oa]|Car[oa]s?|Beste|Geachte|Dag|Hej|Cześć|Szanown[ya]|Drog[ia])"
-    rf"(?: (?:Mr|Mrs|Ms|Dr|Prof|Herr|Frau|Herrn|Monsieur|Madame|Sr|Sra|Señora?|[Ss]eñora?|[Ss]ignora?|[Ss]enhora?|mevrouw|meneer|heer|Pani?|Panie)\.?){{0,2}} ((?:{_PARTICLE}[ ]){{0,2}}{_NAME})(?=[ ]?[,!\n:–—]|\Z)"
+    rf"(?: (?:Mr|Mrs|Ms|Dr|Prof|Herr|Frau|Herrn|Monsieur|Madame|Sr|Sra|[Ss]eñora?|[Ss]ignora?|[Ss]enhora?|mevrouw|meneer|heer|Pani?|Panie)\.?){{0,2}} ((?:{_PARTICLE}[ ]){{0,2}}{_NAME})(?=[ ]?[,!\n:–—]|\Z)"
 )
 _SIGNED = re.compile(
     rf"(?mi:^[ \t>]{{0,8}}(?:best|kind|warm|many thanks|thanks|thank you|regards|(?:best|kind|warm(?:est)?) (?:regards|wishes)|cheers|sincerely|yours(?: sincerely| truly| faithfully)?|all the best|viele grüße|mit freundlichen grüßen|beste grüße|lg|mfg|cordialement|bien à vous|saludos|un saludo|atentamente|cordiali saluti|grazie|saluti|atenciosamente|abraços|um abraço|groeten|groetjes|pozdrawiam|z poważaniem|serdecznie pozdrawiam|salutations|met vriendelijke groet|hälsningar|mvh)[,.!]?[ ]?(?:\r?\n[ \t>]{{0,8}}){{1,3}}(?:--[ ]?\n)?)({_NAME})[ ]?(?=\r?\n|\Z)"

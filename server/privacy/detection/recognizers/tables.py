@@ -56,11 +56,9 @@ def tables(text: str) -> Iterator[Finding]:
     rows = list(_lines(text))
     yield from _aligned(text, rows)
     yield from _series(text, rows)
-    blocks = list(_fields(text, rows))
-    for separator, block in blocks:
-        for start, end in block:
-            yield from _field(text, *_filled(text, start, end, separator))
-    fields = {row for _, block in blocks for row in block}
+    fields = {row: cells for row, *cells in _fields(text, rows)}
+    for label, value in fields.values():
+        yield from _field(text, label, value)
     index = 0
     while index < len(rows) - 1:
         found = None if rows[index] in fields else _heading(text, rows, index)
@@ -82,35 +80,36 @@ def tables(text: str) -> Iterator[Finding]:
             index += 1
 
 
-def _fields(text: str, rows: Sequence[_Span]) -> Iterator[tuple[str, list[_Span]]]:
-    """Yield the rows, and what separates their two cells, of tables with a field in each row: `| City | Ulm |`."""
-    block: list[_Span] = []
+def _fields(text: str, rows: Sequence[_Span]) -> Iterator[tuple[_Span, _Span, _Span]]:
+    """Yield the rows, with their label and value, of tables with a field in each row: `| City | Ulm |`."""
+    block: list[tuple[_Span, _Span, _Span]] = []
     separator, labels = "", 0
     for start, end in (*rows, (len(text), len(text))):
-        found = _separator(text, start, end)
-        if found is None and block and _RULE.fullmatch(text, start, end):
+        found, cells = _two_cells(text, start, end)
+        if not found and block and _RULE.fullmatch(text, start, end):
             continue
         if block and found != separator:
             if labels >= _FEWEST_CELLS:
-                yield separator, block
+                yield from block
             block, labels = [], 0
-        if found is not None:
+        if found:
             separator = found
-            block.append((start, end))
-            labels += is_label(text[slice(*_filled(text, start, end, separator)[0])])
+            label, value = cells
+            block.append(((start, end), label, value))
+            labels += is_label(text[slice(*label)])
 
 
-def _separator(text: str, start: int, end: int) -> str | None:
-    """Return what separates the two cells of a row, the first of which may be a label; of others None."""
+def _two_cells(text: str, start: int, end: int) -> tuple[str, list[_Span]]:
+    """Return what separates the two cells of a row, the first of which may be a label, and these; of others nothing."""
     if end - start > _LONGEST_LINE:
-        return None
+        return "", []
     for separator in _SEPARATORS:
         if 1 <= text.count(separator, start, end) <= (1 if separator != "|" else _MOST_BARS):
             cells = _filled(text, start, end, separator)
             if len(cells) != _FEWEST_CELLS or not _HEADING_CELL.fullmatch(text, *cells[0]):
-                return None
-            return None if separator in ",;" and _NO_HEADING.search(text, start, end) else separator
-    return None
+                return "", []
+            return ("", []) if separator in ",;" and _NO_HEADING.search(text, start, end) else (separator, cells)
+    return "", []
 
 
 def _filled(text: str, start: int, end: int, separator: str) -> list[_Span]:
