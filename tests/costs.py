@@ -134,12 +134,18 @@ class Costs:
         result = yield
         seconds = (processor_seconds() - before - self._shared) * self._speed
         # What was compiled ahead beside another test is counted when it has ended.
-        tries = _TRIES_MORE if self._rows or item.nodeid not in self._known else 0
+        tries = most = _TRIES_MORE if self._rows or item.nodeid not in self._known else 0
+        # With one of the same file as the next, what that file shares stays: the first use of a server costs more.
+        beside = next(
+            (each for each in item.session.items if each.parent is item.parent and each is not item), nextitem
+        )
         while tries and NEW_SECONDS_MAX < seconds <= _ONCE_MORE_SECONDS_MAX:
             tries -= 1
             self._own = self._shared = 0.0
-            runtestprotocol(item, log=False, nextitem=nextitem)
+            runtestprotocol(item, log=False, nextitem=beside)
             seconds, self._own = min(seconds, self._own * min(self._speed, _speed())), None
+        if tries < most:
+            item.session._setupstate.teardown_exact(nextitem)
         self._record(item.nodeid, seconds)
         if seconds > NEW_SECONDS_MAX and self._judges and item.nodeid not in self._known:
             reason = f"It takes {seconds:.1f} processor seconds. Make it cheaper, or have `make costs` move it to `make long`."
