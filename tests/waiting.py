@@ -6,6 +6,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
+import psutil
+
 _PAUSE_SECONDS = 0.02
 _SECONDS_MAX = 120.0
 
@@ -27,3 +29,11 @@ def wait_until(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < end, "it did not come about"
         time.sleep(_PAUSE_SECONDS)
+
+
+def has_ended(process: psutil.Process) -> bool:
+    """Return whether a process has ended; its parent may wait for it at any moment."""
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True

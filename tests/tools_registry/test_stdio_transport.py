@@ -14,7 +14,7 @@ from sealab.tools_registry.configuration import ServerConfig, Transport
 from sealab.tools_registry.json_lines import read_in_thread
 from sealab.tools_registry.upstream.stdio_transport import stdio_streams
 
-from ..waiting import until
+from ..waiting import has_ended, until
 
 DEAF = """
 import os, pathlib, signal, sys, time
@@ -44,7 +44,7 @@ async def test_a_server_whose_end_is_cut_off_is_killed_at_once_and_its_pipes_are
     using.cancel()
     with pytest.raises(asyncio.CancelledError):
         await using
-    await until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE)
+    await until(lambda: has_ended(server))
     del using, use
     await asyncio.sleep(0)
     gc.collect()  # an open transport would warn, which pytest makes a failure of this test

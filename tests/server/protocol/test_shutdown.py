@@ -23,7 +23,7 @@ import pytest
 from sealab.server.base.errors import shortage_in
 from sealab.server.interfaces.protocol import draining
 
-from ...waiting import wait_until
+from ...waiting import has_ended, wait_until
 from ..conftest import SEALAB, HttpServer, environment, http_process, http_server
 from .web.raw import HEADERS, MODERN, asked, begun, call, connected, get, opened, plugged, post, read
 
@@ -123,7 +123,7 @@ def client(tmp_path: Path) -> Iterator[RawClient]:
 
 def gone(processes: list[psutil.Process], seconds: float = 60) -> bool:
     _, alive = psutil.wait_procs(processes, timeout=seconds)
-    return not [each for each in alive if each.status() != psutil.STATUS_ZOMBIE]
+    return all(map(has_ended, alive))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, None])
